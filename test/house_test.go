@@ -21,6 +21,8 @@ const module = "github.com/quorate/quorate/"
 // floors is the floor plan, docs/ARCHITECTURE.md: a package imports only what stands below it.
 var floors = []string{
 	"cmd/quorate", "cmd/localgce",
+	"cmd/quorate/gathering", "cmd/quorate/observer", "cmd/quorate/statustext", "cmd/quorate/recordtext",
+	"cmd/quorate/kubeconfig", "cmd/quorate/terminal/terminaltest",
 	"cmd/quorate/cluster", "cmd/quorate/command", "cmd/quorate/terminal", "cmd/quorate/master", "cmd/quorate/version",
 	"cmd/quorate/fault",
 	"test/bench", "test",
@@ -75,7 +77,8 @@ var soleImporters = map[string]string{
 }
 
 // testRooms are what tests of several packages share: no program imports them.
-var testRooms = []string{"etcdmember/etcdtest", "internal/record/bucket/buckettest", "internal/realtest"}
+var testRooms = []string{"cmd/quorate/terminal/terminaltest", "etcdmember/etcdtest",
+	"internal/record/bucket/buckettest", "internal/realtest"}
 
 // strangers are packages that a package must not know, although the floor plan would let it.
 var strangers = map[string][]string{

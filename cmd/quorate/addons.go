@@ -1,16 +1,24 @@
 package main
 
 import (
+	"log/slog"
+	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
+	"github.com/quorate/quorate/addons"
+	"github.com/quorate/quorate/addons/examples"
 	"github.com/quorate/quorate/agent"
 	"github.com/quorate/quorate/certs"
+	"github.com/quorate/quorate/cmd/quorate/cluster"
 	"github.com/quorate/quorate/cmd/quorate/command"
 	"github.com/quorate/quorate/cmd/quorate/fault"
 	"github.com/quorate/quorate/cmd/quorate/master"
 	"github.com/quorate/quorate/controlplane"
+	"github.com/quorate/quorate/internal/replica"
 )
 
 func newAddons() *cobra.Command {
@@ -55,4 +63,61 @@ func (f *addonsFlags) fill(wantKubeconfig bool) error {
 		f.kubeconfig = certs.Files{Dir: filepath.Join(c.Etcd.DataDir, "pki")}.Kubeconfig(certs.Addons)
 	}
 	return nil
+}
+
+func newAddonsExamples() *cobra.Command {
+	var f cluster.Flags
+	cmd := &cobra.Command{
+		Use: "examples [NAME...]", Short: "Print the add-ons that quorate brings, for a folder of your own",
+		Long: `Print the manifests of the add-ons that quorate brings, filled with the network of a Cluster document:
+all, or those that are named. A document takes them as they are with addons.examples. Who wants them otherwise prints
+them into a folder, changes them there, and names the folder with addons.folder.
+
+Names: ` + strings.Join(replica.AddonExamples, ", "),
+		RunE: func(cmd *cobra.Command, names []string) error {
+			for _, name := range names {
+				if !slices.Contains(replica.AddonExamples, name) {
+					return fault.Usage("found %q; allowed: %s", name,
+						strings.Join(replica.AddonExamples, ", "))
+				}
+			}
+			c, err := f.Load()
+			if err != nil {
+				return err
+			}
+			c.Addons = replica.Addons{Examples: names}
+			if len(names) == 0 {
+				c.Addons.Examples = replica.AddonExamples
+			}
+			c.SetDefaults()
+			if err := c.Validate(); err != nil { // the document may have no room for them
+				return fault.Config("%w", err)
+			}
+			_, err = cmd.OutOrStdout().Write(examples.Set(c))
+			return err
+		},
+	}
+	f.Add(cmd)
+	cmd.ValidArgs = replica.AddonExamples
+	return cmd
+}
+
+// newAddonsRun is the process of the add-on manager. It is hidden: the agent starts it.
+func newAddonsRun() *cobra.Command {
+	var cfg addons.Config
+	cmd := &cobra.Command{
+		Use: "run", Short: "Keep the folder applied (the agent's child)", Hidden: true, Args: command.NoArguments,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := command.Needed(cmd, "folder", "kubeconfig", "socket"); err != nil {
+				return err
+			}
+			cfg.Folder, cfg.Log = filepath.Clean(cfg.Folder), slog.New(slog.NewJSONHandler(os.Stderr, nil))
+			return addons.Run(cmd.Context(), cfg)
+		},
+	}
+	cmd.Flags().StringVar(&cfg.Folder, "folder", "", "the add-ons' folder")
+	cmd.Flags().StringVar(&cfg.Kubeconfig, "kubeconfig", "", "the manager's own kubeconfig")
+	cmd.Flags().StringVar(&cfg.Socket, "socket", "", "where the status is asked for")
+	cmd.Flags().StringVar(&cfg.Replica, "replica", "", "this replica's name, for Events")
+	return cmd
 }

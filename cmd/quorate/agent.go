@@ -4,10 +4,13 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"os"
+	"os/user"
 	"path/filepath"
 	"runtime/debug"
+	"strconv"
 	"strings"
 	"time"
 
@@ -22,6 +25,7 @@ import (
 	"github.com/quorate/quorate/internal/asynclog"
 	"github.com/quorate/quorate/internal/cri"
 	"github.com/quorate/quorate/internal/gce"
+	"github.com/quorate/quorate/internal/local"
 	"github.com/quorate/quorate/internal/localroute"
 	"github.com/quorate/quorate/internal/replica"
 	"github.com/quorate/quorate/supervisor"
@@ -144,4 +148,31 @@ func ownCgroup(log *slog.Logger) string {
 	}
 	log.Info("children run in cgroups", "folder", dir, "controllers", cmp.Or(strings.Join(controllers, " "), "none"))
 	return dir
+}
+
+// beTheOnlyAgent makes the agent's folder and takes its lock.
+func beTheOnlyAgent(runDir string) (release func(), err error) {
+	if err := os.MkdirAll(runDir, 0o700); err != nil {
+		return nil, fmt.Errorf("make the agent's folder: %w", err)
+	}
+	path := filepath.Join(runDir, "agent.lock")
+	release, err = local.Lock(path)
+	switch {
+	case errors.Is(err, local.ErrLocked):
+		return nil, fmt.Errorf("%w (it holds %s): 'quorate status' says how it is", errRunning, path)
+	case err != nil:
+		return nil, fmt.Errorf("lock the agent's folder: %w", err)
+	}
+	return release, nil
+}
+
+// systemAccount is the user of a name, as /etc/passwd has it. One that is root is none: it would confine nothing.
+func systemAccount(name string) (supervisor.Account, bool) {
+	u, err := user.Lookup(name)
+	if err != nil {
+		return supervisor.Account{}, false
+	}
+	uid, errUID := strconv.ParseUint(u.Uid, 10, 32)
+	gid, errGID := strconv.ParseUint(u.Gid, 10, 32)
+	return supervisor.Account{UID: uint32(uid), GID: uint32(gid)}, errUID == nil && errGID == nil && uid != 0
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/quorate/quorate/cmd/quorate/cluster"
 	"github.com/quorate/quorate/cmd/quorate/command"
 	"github.com/quorate/quorate/cmd/quorate/fault"
+	"github.com/quorate/quorate/cmd/quorate/recordtext"
 	"github.com/quorate/quorate/cmd/quorate/terminal"
 	"github.com/quorate/quorate/internal/record/bucket"
 	"github.com/quorate/quorate/internal/replica"
@@ -155,7 +156,7 @@ func mayImport(ctx context.Context, store *bucket.Store, bundles *bucket.Bundles
 	}
 	switch {
 	case v.LostInception():
-		return nil, fault.Record("import into %s: %s, and the bundle comes after it", store, inceptionLost)
+		return nil, fault.Record("import into %s: %s, and the bundle comes after it", store, recordtext.InceptionLost)
 	case v.Inception == nil:
 		return nil, fault.Record("import into %s: no cluster has begun here, or all of its record is lost: check the "+
 			"record's URL and the cluster's name; a record that is lost is brought back first (quorate record rebuild)",

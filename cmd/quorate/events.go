@@ -12,6 +12,7 @@ import (
 	"github.com/quorate/quorate/cmd/quorate/cluster"
 	"github.com/quorate/quorate/cmd/quorate/command"
 	"github.com/quorate/quorate/cmd/quorate/fault"
+	"github.com/quorate/quorate/cmd/quorate/observer"
 	"github.com/quorate/quorate/cmd/quorate/terminal"
 	"github.com/quorate/quorate/internal/record"
 	"github.com/quorate/quorate/internal/record/bucket"
@@ -41,7 +42,7 @@ where they are kept for 30 days, also when the VM is gone. Times are by the repl
 		Example: `  quorate events --config cluster.yaml --since 8h
   quorate events master-b --config cluster.yaml -o json`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			batches, v, err := f.read(cmd.Context(), f.since+longestBatch, len(args) == 1)
+			batches, v, err := f.read(cmd.Context(), f.since+observer.LongestBatch, len(args) == 1)
 			if err != nil {
 				return err
 			}
@@ -95,10 +96,6 @@ func atMostOneName(cmd *cobra.Command, args []string) error {
 	return fault.Usage("%s takes one replica's name at most, and got %s (usage: %s)", cmd.CommandPath(),
 		command.Counted(len(args)), cmd.UseLine())
 }
-
-// longestBatch is how long before a time a batch may have begun that has events from then on: batches are listed by
-// their first event, and one waits while the bucket takes no writes.
-const longestBatch = time.Hour
 
 // read reads the batches that began at most that long ago, and the record if it is wanted.
 func (f *eventFlags) read(ctx context.Context, ago time.Duration, withRecord bool) (batches []report.Batch,

@@ -14,6 +14,7 @@ import (
 	"github.com/quorate/quorate/cmd/quorate/cluster"
 	"github.com/quorate/quorate/cmd/quorate/command"
 	"github.com/quorate/quorate/cmd/quorate/fault"
+	"github.com/quorate/quorate/cmd/quorate/recordtext"
 	"github.com/quorate/quorate/cmd/quorate/terminal"
 	"github.com/quorate/quorate/internal/gce"
 	"github.com/quorate/quorate/internal/record"
@@ -48,8 +49,8 @@ Exit code 0: nothing has to be mended; warnings do not count. 1: something has t
 				return err
 			}
 			err = terminal.PrintAs(cmd.OutOrStdout(), f.output, findings,
-				func(w io.Writer) { showFindings(w, findings) })
-			if failed := countFailed(findings); err == nil && failed > 0 {
+				func(w io.Writer) { recordtext.ShowFindings(w, findings) })
+			if failed := recordtext.CountFailed(findings); err == nil && failed > 0 {
 				return fmt.Errorf("%d of %d checks failed", failed, len(findings))
 			}
 			return err

@@ -13,6 +13,7 @@ import (
 	"github.com/quorate/quorate/cmd/quorate/cluster"
 	"github.com/quorate/quorate/cmd/quorate/command"
 	"github.com/quorate/quorate/cmd/quorate/fault"
+	"github.com/quorate/quorate/cmd/quorate/recordtext"
 	"github.com/quorate/quorate/cmd/quorate/terminal"
 	"github.com/quorate/quorate/etcdmember/order"
 	"github.com/quorate/quorate/internal/record"
@@ -45,7 +46,7 @@ func give(cmd *cobra.Command, f *orderFlags, check func(order.Log) (order.Draft,
 	}
 	switch {
 	case v.LostInception():
-		return fault.Record("%s: %s; nothing was written", store, inceptionLost)
+		return fault.Record("%s: %s; nothing was written", store, recordtext.InceptionLost)
 	case v.Inception == nil:
 		return fault.Record("%s: no cluster has begun here, so there is nobody to give an order to; nothing was written",
 			store)
@@ -86,7 +87,7 @@ func give(cmd *cobra.Command, f *orderFlags, check func(order.Log) (order.Draft,
 			f.Again("quorate orders"))
 	}
 	after := settled.With(written)
-	if err := terminal.PrintAs(out, f.output, listed(written, after),
+	if err := terminal.PrintAs(out, f.output, recordtext.Listed(written, after),
 		func(w io.Writer) { sayGiven(w, f, d, written, log, after) }); err != nil {
 		return fmt.Errorf("order %d was written, and only what was to be said of it is lost ('%s' shows it): %w",
 			written.Number, f.Again("quorate orders"), err)

@@ -15,6 +15,8 @@ import (
 	"github.com/quorate/quorate/cmd/quorate/cluster"
 	"github.com/quorate/quorate/cmd/quorate/command"
 	"github.com/quorate/quorate/cmd/quorate/fault"
+	"github.com/quorate/quorate/cmd/quorate/kubeconfig"
+	"github.com/quorate/quorate/cmd/quorate/recordtext"
 	"github.com/quorate/quorate/cmd/quorate/terminal"
 	"github.com/quorate/quorate/internal/durable"
 	"github.com/quorate/quorate/internal/record/bucket"
@@ -66,15 +68,15 @@ under the cluster's name. All else in that file stays, the current context too; 
 				return err
 			}
 			if m.merge {
-				file, err := personalKubeconfig()
+				file, err := kubeconfig.Personal()
 				if err != nil {
 					return err
 				}
-				done, err := mergeKubeconfig(file, c.Name, text, m)
+				done, err := kubeconfig.Merge(file, c.Name, text, m.use, m.force)
 				if err != nil {
 					return err
 				}
-				done.say(cmd.ErrOrStderr())
+				done.Say(cmd.ErrOrStderr())
 			} else if err := writeKubeconfig(cmd.OutOrStdout(), output, text, m.force); err != nil {
 				return err
 			}
@@ -92,6 +94,19 @@ under the cluster's name. All else in that file stays, the current context too; 
 	cmd.Flags().BoolVar(&m.merge, "merge", false, "put it into the file that kubectl reads, under the cluster's name")
 	cmd.Flags().BoolVar(&m.use, "use", false, "with --merge: make it the current context")
 	return cmd
+}
+
+// mergeFlags are those that put a cluster next to the others that a person has.
+type mergeFlags struct{ merge, use, force bool }
+
+func (f mergeFlags) check(output string) error {
+	switch {
+	case f.merge && output != "":
+		return fault.Usage("--merge and --output exclude one another")
+	case f.use && !f.merge:
+		return fault.Usage("--use needs --merge: it is about the file that kubectl reads")
+	}
+	return nil
 }
 
 // checkKubeconfig finds out before any work whether writeKubeconfig can write.
@@ -182,5 +197,5 @@ func noBundle(ctx context.Context, store *bucket.Store) error {
 	if err != nil {
 		return err
 	}
-	return fault.Record("read the bundle from %s: it holds %s", store, bundleText(0, len(v.Replicas)))
+	return fault.Record("read the bundle from %s: it holds %s", store, recordtext.BundleText(0, len(v.Replicas)))
 }

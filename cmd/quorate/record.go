@@ -15,6 +15,7 @@ import (
 	"github.com/quorate/quorate/cmd/quorate/cluster"
 	"github.com/quorate/quorate/cmd/quorate/command"
 	"github.com/quorate/quorate/cmd/quorate/fault"
+	"github.com/quorate/quorate/cmd/quorate/recordtext"
 	"github.com/quorate/quorate/cmd/quorate/terminal"
 	"github.com/quorate/quorate/internal/gce"
 	"github.com/quorate/quorate/internal/record"
@@ -90,7 +91,7 @@ func initRecord(ctx context.Context, out io.Writer, c *replica.Cluster, region, 
 		return fmt.Errorf("%w; nothing was written", err)
 	}
 	if r.LostInception() {
-		return fault.Record("%s: %s; nothing was changed", store, inceptionLost)
+		return fault.Record("%s: %s; nothing was changed", store, recordtext.InceptionLost)
 	}
 	uid := make([]byte, 16)
 	rand.Read(uid) // never fails
@@ -134,8 +135,9 @@ Masters may overwrite marks, and must be refused a deletion under checks/. That 
 				return err
 			}
 			findings := store.Check(cmd.Context(), account)
-			err = terminal.PrintAs(cmd.OutOrStdout(), output, findings, func(w io.Writer) { showFindings(w, findings) })
-			if failed := countFailed(findings); err == nil && failed > 0 {
+			err = terminal.PrintAs(cmd.OutOrStdout(), output, findings,
+				func(w io.Writer) { recordtext.ShowFindings(w, findings) })
+			if failed := recordtext.CountFailed(findings); err == nil && failed > 0 {
 				return fault.Record("%s: %d of %d checks failed", store, failed, len(findings))
 			}
 			return err

@@ -10,6 +10,7 @@ import (
 
 	"github.com/quorate/quorate/cmd/quorate/cluster"
 	"github.com/quorate/quorate/cmd/quorate/command"
+	"github.com/quorate/quorate/cmd/quorate/recordtext"
 	"github.com/quorate/quorate/cmd/quorate/terminal"
 	"github.com/quorate/quorate/etcdmember/order"
 	"github.com/quorate/quorate/etcdmember/table"
@@ -31,7 +32,7 @@ func newRecordShow() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return terminal.PrintAs(cmd.OutOrStdout(), output, shownOf(v),
+			return terminal.PrintAs(cmd.OutOrStdout(), output, recordtext.Of(v),
 				func(w io.Writer) { showRecord(w, store.String(), v, all, time.Now()) })
 		}}
 	f.Add(cmd)
@@ -46,8 +47,8 @@ func showRecord(w io.Writer, where string, v record.View, all bool, now time.Tim
 	switch i := v.Inception; {
 	case v.LostInception():
 		terminal.PrintText(w, "", fmt.Sprintf("%s: %s. Until then no master forms or joins a cluster.", where,
-			inceptionLost))
-		fmt.Fprintln(w, bundleText(v.Bundle, len(v.Replicas)))
+			recordtext.InceptionLost))
+		fmt.Fprintln(w, recordtext.BundleText(v.Bundle, len(v.Replicas)))
 	case i == nil:
 		terminal.PrintText(w, "",
 			fmt.Sprintf("There is no inception in %s: this cluster has not begun, or this is the wrong "+
@@ -56,7 +57,7 @@ func showRecord(w io.Writer, where string, v record.View, all bool, now time.Tim
 	default:
 		fmt.Fprintf(w, "cluster %s, since %s, region %s, project %s\n", i.Name, terminal.When(i.Time), i.Region,
 			i.ProjectNumber)
-		fmt.Fprintf(w, "uid %s, %s\n", i.UID, bundleText(v.Bundle, len(v.Replicas)))
+		fmt.Fprintf(w, "uid %s, %s\n", i.UID, recordtext.BundleText(v.Bundle, len(v.Replicas)))
 	}
 	var epochs, replicas, orders []terminal.Row
 	for _, e := range v.Epochs {
@@ -72,14 +73,14 @@ func showRecord(w io.Writer, where string, v record.View, all bool, now time.Tim
 		}
 	}
 	log := order.NewLog(v, now)
-	shown, folded := unfolded(v.Orders, log, all)
+	shown, folded := recordtext.Unfolded(v.Orders, log, all)
 	for _, o := range shown {
 		orders = append(orders, orderRow(o, log))
 	}
 	terminal.PrintTable(w, []string{"EPOCH", "STATE", "ETCD CLUSTER", "SEEDER", "FROM", "SINCE"}, epochs)
 	terminal.PrintTable(w, []string{"REPLICA", "INCARNATION", "INSTANCE", "MEMBER", "EPOCH", "SINCE"}, replicas)
 	terminal.PrintTable(w, []string{"ORDER", "WHAT", "BY", "SINCE", "STATE"}, orders)
-	fmt.Fprint(w, foldedText(folded))
+	fmt.Fprint(w, recordtext.FoldedText(folded))
 }
 
 func epochRow(e record.Epoch) terminal.Row {

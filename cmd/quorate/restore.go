@@ -11,6 +11,7 @@ import (
 	"github.com/quorate/quorate/cmd/quorate/cluster"
 	"github.com/quorate/quorate/cmd/quorate/command"
 	"github.com/quorate/quorate/cmd/quorate/fault"
+	"github.com/quorate/quorate/cmd/quorate/recordtext"
 	"github.com/quorate/quorate/cmd/quorate/terminal"
 	"github.com/quorate/quorate/etcdmember/order"
 	"github.com/quorate/quorate/internal/record"
@@ -165,7 +166,7 @@ func readRestore(ctx context.Context, store *bucket.Store, now time.Time) (order
 	r := order.RestoreOf(v, now)
 	switch lost := v.Damages(); {
 	case v.LostInception():
-		return r, fault.Record("%s: %s; nothing was written", store, inceptionLost)
+		return r, fault.Record("%s: %s; nothing was written", store, recordtext.InceptionLost)
 	case v.Inception == nil:
 		return r, fault.Record("%s: no cluster has begun here, or its record is lost; nothing was written", store)
 	case len(lost) > 0 && lost[0].Stops:

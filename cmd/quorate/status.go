@@ -15,8 +15,9 @@ import (
 	"github.com/quorate/quorate/cmd/quorate/command"
 	"github.com/quorate/quorate/cmd/quorate/fault"
 	"github.com/quorate/quorate/cmd/quorate/master"
+	"github.com/quorate/quorate/cmd/quorate/observer"
+	"github.com/quorate/quorate/cmd/quorate/statustext"
 	"github.com/quorate/quorate/cmd/quorate/terminal"
-	"github.com/quorate/quorate/internal/health"
 )
 
 // statusTimeout is longer than the agent's own for what it has to ask.
@@ -38,12 +39,12 @@ answers. With -o json or yaml the field "verdict" says the same, and "notWell" w
 			if err != nil {
 				return explainNoAnswer(err, run, time.Now())
 			}
-			shown := judged(s, time.Now())
+			shown := statustext.Judge(s, time.Now())
 			if !s.Replica.Ready {
 				shown.LastEnd = master.ReadLastEnd(run)
 			}
 			err = terminal.PrintAs(cmd.OutOrStdout(), output, shown,
-				func(w io.Writer) { showStatus(w, shown, time.Now()) })
+				func(w io.Writer) { statustext.Show(w, shown, time.Now()) })
 			if err == nil && output == "" {
 				err = terminal.PrintAs(cmd.OutOrStdout(), "", nil,
 					terminal.TextOf("%s", clusterLine(cmd.Context(), run)))
@@ -70,34 +71,16 @@ func clusterLine(ctx context.Context, run string) string {
 	}
 	ctx, cancel := context.WithTimeout(ctx, clusterLineTimeout)
 	defer cancel()
-	o, err := newObserver(c, &cluster.Flags{})
+	o, err := observer.New(c, &cluster.Flags{})
 	if err != nil {
 		return ""
 	}
-	v := o.read(ctx).judge()
+	v := o.Read(ctx).Judge()
 	text := v.Headline()
 	if len(v.Findings) > 0 {
 		text += " The first finding: " + v.Findings[0].Name + ". For all: quorate health"
 	}
 	return "\n" + terminal.Wrapped(text) + "\n"
-}
-
-// shownStatus is the agent's status, what is to be said of it, and why the agent before it ended.
-type shownStatus struct {
-	// Verdict is how this master is, in a word; NotWell says why it is not well, and is empty while it is.
-	Verdict health.State `json:"verdict"`
-	NotWell []string     `json:"notWell"`
-	agent.Status
-	LastEnd *master.LastEnd `json:"lastEnd,omitempty"`
-}
-
-// judged adds the verdict to a status.
-func judged(s agent.Status, now time.Time) shownStatus {
-	c, why := condition(s, now)
-	if !s.Replica.Ready {
-		why = append([]string{"its boot is not done: phase " + terminal.OrNone(s.Replica.Phase)}, why...)
-	}
-	return shownStatus{Verdict: c.State(), NotWell: append([]string{}, why...), Status: s}
 }
 
 // explainNoAnswer says why no agent answers, and what the last one said when it ended.

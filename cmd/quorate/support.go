@@ -16,6 +16,7 @@ import (
 	"github.com/quorate/quorate/cmd/quorate/cluster"
 	"github.com/quorate/quorate/cmd/quorate/command"
 	"github.com/quorate/quorate/cmd/quorate/fault"
+	"github.com/quorate/quorate/cmd/quorate/gathering"
 	"github.com/quorate/quorate/cmd/quorate/master"
 	"github.com/quorate/quorate/cmd/quorate/terminal"
 	"github.com/quorate/quorate/internal/durable"
@@ -89,12 +90,12 @@ func (f *supportFlags) support(ctx context.Context, out io.Writer, args []string
 	if master.IsClosed(f.run) {
 		return fault.NotRoot("support, on a master,")
 	}
-	g := &gathering{supportFlags: f, now: now}
-	path, err := f.target(args, g)
+	g := gathering.New(gathering.Options{Flags: &f.Flags, RunDir: f.run, LogDir: f.logs, Since: f.since}, now)
+	path, err := f.target(args, g, now)
 	if err != nil {
 		return err
 	}
-	file, err := g.gather(ctx)
+	file, err := g.Gather(ctx)
 	if ctx.Err() != nil {
 		return errors.New("support was interrupted; nothing was written")
 	}
@@ -119,11 +120,11 @@ func (f *supportFlags) support(ctx context.Context, out io.Writer, args []string
 }
 
 // target is where the file goes; it is asked for before anything is gathered.
-func (f *supportFlags) target(args []string, g *gathering) (string, error) {
-	if err := g.know(); err != nil {
+func (f *supportFlags) target(args []string, g *gathering.Gathering, now time.Time) (string, error) {
+	if err := g.Know(); err != nil {
 		return "", err
 	}
-	path := fmt.Sprintf("quorate-support-%s-%s.tar.gz", g.clusterName(), g.now.UTC().Format("20060102T150405Z"))
+	path := fmt.Sprintf("quorate-support-%s-%s.tar.gz", g.ClusterName(), now.UTC().Format("20060102T150405Z"))
 	if f.to != "" {
 		path += ".age"
 	}

@@ -1,4 +1,4 @@
-package main
+package observer
 
 import (
 	"fmt"
@@ -14,8 +14,8 @@ import (
 	"github.com/quorate/quorate/internal/replica"
 )
 
-// showHealth prints a verdict for a person, on one screen.
-func showHealth(w io.Writer, v health.Verdict, now time.Time) {
+// Show prints a verdict for a person, on one screen.
+func Show(w io.Writer, v health.Verdict, now time.Time) {
 	terminal.PrintText(w, "", v.Headline())
 	terminal.PrintText(w, "", healthDetails(v, now))
 	var rows []terminal.Row

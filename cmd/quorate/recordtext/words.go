@@ -1,4 +1,4 @@
-package main
+package recordtext
 
 import (
 	"fmt"
@@ -8,13 +8,13 @@ import (
 	"github.com/quorate/quorate/internal/record"
 )
 
-// inceptionLost is what a command says of a record that has all but its inception, where it would else say that no
+// InceptionLost is what a command says of a record that has all but its inception, where it would else say that no
 // cluster has begun.
-const inceptionLost = "the inception is lost, though the record has other objects: 'quorate record rebuild' brings " +
+const InceptionLost = "the inception is lost, though the record has other objects: 'quorate record rebuild' brings " +
 	"it back"
 
-// bundleText says which generation of the bundle a record has, and what it means that it has none.
-func bundleText(generation uint64, masters int) string {
+// BundleText says which generation of the bundle a record has, and what it means that it has none.
+func BundleText(generation uint64, masters int) string {
 	switch {
 	case generation == 0 && masters > 0:
 		return "no bundle: unless the first master is making it now, it is lost, and 'quorate bundle import' brings " +
@@ -25,8 +25,8 @@ func bundleText(generation uint64, masters int) string {
 	return fmt.Sprintf("bundle generation %d", generation)
 }
 
-// showFindings prints a finding a line, and below one that is not well why it matters and what mends it.
-func showFindings(w io.Writer, findings []record.Finding) {
+// ShowFindings prints a finding a line, and below one that is not well why it matters and what mends it.
+func ShowFindings(w io.Writer, findings []record.Finding) {
 	for _, f := range findings {
 		fmt.Fprintln(w, f)
 		if f.Level == record.OK {
@@ -39,8 +39,8 @@ func showFindings(w io.Writer, findings []record.Finding) {
 	}
 }
 
-// countFailed counts what has to be mended.
-func countFailed(findings []record.Finding) (n int) {
+// CountFailed counts what has to be mended.
+func CountFailed(findings []record.Finding) (n int) {
 	for _, f := range findings {
 		if f.Level == record.Fail {
 			n++

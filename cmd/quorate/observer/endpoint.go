@@ -1,4 +1,4 @@
-package main
+package observer
 
 import (
 	"context"
@@ -19,17 +19,17 @@ import (
 // nothing.
 const endpointTimeout = 2 * time.Second
 
-// endpoint asks whether the cluster's endpoint serves. It sends nothing that is secret and believes nothing but the
+// Endpoint asks whether the cluster's endpoint serves. It sends nothing that is secret and believes nothing but the
 // status, so it asks for no certificate: the CA is in the sealed bundle, and who asks need not be able to open that.
-type endpoint struct {
+type Endpoint struct {
 	addresses []string
 	client    *http.Client
 }
 
 // newEndpoint leaves out addresses that this machine has itself: a master's routes take the endpoint for its own, and
 // its own apiserver says nothing about the others.
-func newEndpoint(c *replica.Cluster) *endpoint {
-	e := &endpoint{client: &http.Client{Timeout: endpointTimeout, Transport: &http.Transport{
+func newEndpoint(c *replica.Cluster) *Endpoint {
+	e := &Endpoint{client: &http.Client{Timeout: endpointTimeout, Transport: &http.Transport{
 		// A connection that is kept would go to the same master again, also to one that was shot.
 		DisableKeepAlives: true,
 		TLSClientConfig:   &tls.Config{InsecureSkipVerify: true, MinVersion: tls.VersionTLS12},
@@ -55,9 +55,9 @@ func isOwn(address string) bool {
 	return from.IP.Equal(to.IP) && !to.IP.IsLoopback()
 }
 
-// ask asks the first address, and where that does not answer the next: from inside the network only the internal one
+// Ask asks the first address, and where that does not answer the next: from inside the network only the internal one
 // may be reached.
-func (e *endpoint) ask(ctx context.Context) *health.Endpoint {
+func (e *Endpoint) Ask(ctx context.Context) *health.Endpoint {
 	var first *health.Endpoint
 	for _, address := range e.addresses {
 		answer := e.askOne(ctx, address)
@@ -71,7 +71,7 @@ func (e *endpoint) ask(ctx context.Context) *health.Endpoint {
 	return first
 }
 
-func (e *endpoint) askOne(ctx context.Context, address string) *health.Endpoint {
+func (e *Endpoint) askOne(ctx context.Context, address string) *health.Endpoint {
 	out := &health.Endpoint{Address: address}
 	begin := time.Now()
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "https://"+address+"/readyz", nil)

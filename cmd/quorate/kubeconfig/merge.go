@@ -1,4 +1,5 @@
-package main
+// Package kubeconfig puts a cluster next to those that a person has, in the file that kubectl reads.
+package kubeconfig
 
 import (
 	"bytes"
@@ -17,22 +18,9 @@ import (
 	"github.com/quorate/quorate/internal/durable"
 )
 
-// mergeFlags are those that put a cluster next to the others that a person has.
-type mergeFlags struct{ merge, use, force bool }
-
-func (f mergeFlags) check(output string) error {
-	switch {
-	case f.merge && output != "":
-		return fault.Usage("--merge and --output exclude one another")
-	case f.use && !f.merge:
-		return fault.Usage("--use needs --merge: it is about the file that kubectl reads")
-	}
-	return nil
-}
-
-// personalKubeconfig is the file that kubectl would change: the first of KUBECONFIG that exists, else its first, else
+// Personal is the file that kubectl would change: the first of KUBECONFIG that exists, else its first, else
 // ~/.kube/config. A link is followed: what it points to is replaced.
-func personalKubeconfig() (string, error) {
+func Personal() (string, error) {
 	var files []string
 	for _, file := range filepath.SplitList(os.Getenv(clientcmd.RecommendedConfigPathEnvVar)) {
 		if file != "" {
@@ -54,15 +42,15 @@ func personalKubeconfig() (string, error) {
 	return files[0], nil
 }
 
-// merged is what became of a person's kubeconfig.
-type merged struct {
+// Merged is what became of a person's kubeconfig.
+type Merged struct {
 	file, context, former string // former is the current context before
 	used                  bool
 }
 
-// mergeKubeconfig puts the cluster of an issued kubeconfig into a file, as cluster, user and context of one name. All
-// else in the file stays; another cluster of that name is replaced only by force.
-func mergeKubeconfig(file, name string, issued []byte, f mergeFlags) (m merged, err error) {
+// Merge puts the cluster of an issued kubeconfig into a file, as cluster, user and context of one name. All
+// else in the file stays; another cluster of that name is replaced only by force. use makes it the current context.
+func Merge(file, name string, issued []byte, use, force bool) (m Merged, err error) {
 	from, err := clientcmd.Load(issued)
 	if err != nil {
 		return m, err
@@ -72,7 +60,7 @@ func mergeKubeconfig(file, name string, issued []byte, f mergeFlags) (m merged, 
 	if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
 		return m, fault.AtFile(err)
 	}
-	unlock, err := lockKubeconfig(file)
+	unlock, err := lock(file)
 	if err != nil {
 		return m, err
 	}
@@ -87,15 +75,15 @@ func mergeKubeconfig(file, name string, issued []byte, f mergeFlags) (m merged, 
 			return m, fault.File("merge the kubeconfig: read %s: %w; nothing was changed", file, err)
 		}
 	}
-	if was := c.Clusters[name]; was != nil && !f.force &&
+	if was := c.Clusters[name]; was != nil && !force &&
 		!bytes.Equal(was.CertificateAuthorityData, cluster.CertificateAuthorityData) {
 		return m, fault.File("merge the kubeconfig: %s has another cluster %q already, at %s: --force replaces it; "+
 			"nothing was changed", file, name, was.Server)
 	}
-	m = merged{file: file, context: name, former: c.CurrentContext, used: f.use}
+	m = Merged{file: file, context: name, former: c.CurrentContext, used: use}
 	c.Clusters[name], c.AuthInfos[name] = cluster, user
 	c.Contexts[name] = &clientcmdapi.Context{Cluster: name, AuthInfo: name}
-	if f.use {
+	if use {
 		c.CurrentContext = name
 	}
 	text, err := clientcmd.Write(*c)
@@ -105,8 +93,8 @@ func mergeKubeconfig(file, name string, issued []byte, f mergeFlags) (m merged, 
 	return m, fault.AtFile(durable.WriteFile(file, text, 0o600))
 }
 
-// lockKubeconfig takes the lock that kubectl takes while it changes the file.
-func lockKubeconfig(file string) (unlock func(), err error) {
+// lock takes the lock that kubectl takes while it changes the file.
+func lock(file string) (unlock func(), err error) {
 	lock, err := os.OpenFile(file+".lock", os.O_CREATE|os.O_EXCL, 0)
 	if errors.Is(err, fs.ErrExist) {
 		return nil, fault.File("merge the kubeconfig: somebody changes %s now: %s.lock is there; nothing was changed",
@@ -119,8 +107,8 @@ func lockKubeconfig(file string) (unlock func(), err error) {
 	return func() { os.Remove(file + ".lock") }, nil
 }
 
-// say tells how the context is used, and how it is taken back.
-func (m merged) say(w io.Writer) {
+// Say tells how the context is used, and how it is taken back.
+func (m Merged) Say(w io.Writer) {
 	fmt.Fprintf(w, "%s has the context %s.\n", m.file, m.context)
 	back := ""
 	switch {

@@ -1,4 +1,5 @@
-package main
+// Package statustext says how a master is: it judges what its agent says of itself, and prints that for a person.
+package statustext
 
 import (
 	"fmt"
@@ -12,6 +13,7 @@ import (
 	"github.com/quorate/quorate/agent"
 	"github.com/quorate/quorate/agent/kubelet"
 	"github.com/quorate/quorate/certs"
+	"github.com/quorate/quorate/cmd/quorate/master"
 	"github.com/quorate/quorate/cmd/quorate/terminal"
 	"github.com/quorate/quorate/etcdmember"
 	"github.com/quorate/quorate/etcdmember/table"
@@ -21,8 +23,8 @@ import (
 	"github.com/quorate/quorate/systemd/kubeletwatch"
 )
 
-// showStatus prints a status for a person: first whether all is well, then what is not, then everything else.
-func showStatus(w io.Writer, s shownStatus, now time.Time) {
+// Show prints a status for a person: first whether all is well, then what is not, then everything else.
+func Show(w io.Writer, s Shown, now time.Time) {
 	terminal.PrintText(w, "", headline(s.Status, now))
 	terminal.PrintText(w, "", clusterText(s.Status))
 	if p := s.Cluster.Pause; p != nil {
@@ -374,4 +376,44 @@ func expiry(now, notAfter time.Time) string {
 		return fmt.Sprintf("on %s, in %d days", notAfter.UTC().Format(time.DateOnly), int(left.Hours()/24))
 	}
 	return fmt.Sprintf("which expired on %s", notAfter.UTC().Format(time.DateOnly))
+}
+
+// Shown is the agent's status, what is to be said of it, and why the agent before it ended.
+type Shown struct {
+	// Verdict is how this master is, in a word; NotWell says why it is not well, and is empty while it is.
+	Verdict health.State `json:"verdict"`
+	NotWell []string     `json:"notWell"`
+	agent.Status
+	LastEnd *master.LastEnd `json:"lastEnd,omitempty"`
+}
+
+// Judge adds the verdict to a status.
+func Judge(s agent.Status, now time.Time) Shown {
+	c, why := condition(s, now)
+	if !s.Replica.Ready {
+		why = append([]string{"its boot is not done: phase " + terminal.OrNone(s.Replica.Phase)}, why...)
+	}
+	return Shown{Verdict: c.State(), NotWell: append([]string{}, why...), Status: s}
+}
+
+// mostAddons is how many objects a status shows; the JSON has all.
+const mostAddons = 10
+
+// showAddonObjects lists the objects of the add-ons of which there is something to say, each with its reason.
+func showAddonObjects(w io.Writer, s *plan.Status, now time.Time) {
+	var rows []terminal.Row
+	for _, group := range []struct {
+		state   string
+		objects []plan.ObjectStatus
+	}{{"failing", s.Failing}, {"contested", s.Contested}, {"not ready", s.NotReady}} {
+		for _, o := range group.objects {
+			rows = append(rows, terminal.Row{Cells: []string{o.Object, group.state, terminal.Age(now, o.Since),
+				terminal.OrNone(o.Source)}, Below: o.Reason})
+		}
+	}
+	more := len(rows) - mostAddons
+	terminal.PrintTable(w, []string{"ADD-ON", "STATE", "FOR", "FILE"}, rows[:min(len(rows), mostAddons)])
+	if more > 0 {
+		fmt.Fprintf(w, "and %d more\n", more)
+	}
 }

@@ -1,4 +1,4 @@
-package main
+package observer
 
 import (
 	"context"
@@ -15,16 +15,16 @@ import (
 // endpointPeriod is the time between two questions to the endpoint of --watch.
 const endpointPeriod = time.Second
 
-// follow prints a verdict, and then what changes, until ctx is done. The endpoint is asked each second, also while the
-// bucket does not answer.
-func (o *observer) follow(ctx context.Context, out io.Writer) error {
-	now := o.read(ctx)
-	now.Endpoint = o.endpoint.ask(ctx)
-	v := now.judge()
-	showHealth(out, v, time.Now())
+// Follow prints a verdict, and then what changes, until ctx is done, and returns how it was at last. The endpoint is
+// asked each second, also while the bucket does not answer.
+func (o *Observer) Follow(ctx context.Context, out io.Writer) health.State {
+	now := o.Read(ctx)
+	now.Endpoint = o.Endpoint.Ask(ctx)
+	v := now.Judge()
+	Show(out, v, time.Now())
 	fmt.Fprintln(out)
 	stall, said := stall{since: time.Now(), served: v.Endpoint == nil || v.Endpoint.Serves()}, digest(v)
-	readings, again := make(chan reading), make(chan struct{}, 1)
+	readings, again := make(chan Reading), make(chan struct{}, 1)
 	ctx, cancel := context.WithCancel(ctx)
 	var reader sync.WaitGroup
 	reader.Go(func() { o.keepReading(ctx, readings, again) })
@@ -35,12 +35,12 @@ func (o *observer) follow(ctx context.Context, out io.Writer) error {
 	for {
 		select {
 		case <-ctx.Done():
-			return verdictOf(v.State)
+			return v.State
 		case next := <-readings:
 			next.Endpoint = now.Endpoint
 			now = next
 		case <-tick.C:
-			answer := o.endpoint.ask(ctx)
+			answer := o.Endpoint.Ask(ctx)
 			if ctx.Err() != nil {
 				continue
 			}
@@ -54,7 +54,7 @@ func (o *observer) follow(ctx context.Context, out io.Writer) error {
 			default:
 			}
 		}
-		v = now.judge()
+		v = now.Judge()
 		for _, line := range digest(v) {
 			if !slices.Contains(said, line) {
 				fmt.Fprintf(out, "%s  %s\n", clockText(now.Now), line)
@@ -65,15 +65,15 @@ func (o *observer) follow(ctx context.Context, out io.Writer) error {
 }
 
 // keepReading reads the bucket each two seconds, and at once when the endpoint's answer has changed, until ctx is done.
-func (o *observer) keepReading(ctx context.Context, readings chan<- reading, again <-chan struct{}) {
+func (o *Observer) keepReading(ctx context.Context, readings chan<- Reading, again <-chan struct{}) {
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-again:
-		case <-time.After(waitPeriod):
+		case <-time.After(Period):
 		}
-		r := o.read(ctx)
+		r := o.Read(ctx)
 		select {
 		case <-ctx.Done():
 			return

@@ -1,4 +1,6 @@
-package main
+// Package gathering finds out what goes into a report of "quorate support": from the bucket and, on a master, from the
+// machine. What of it is left out, so that no secret is in the file, is package support's.
+package gathering
 
 import (
 	"cmp"
@@ -17,7 +19,10 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/quorate/quorate/agent"
+	"github.com/quorate/quorate/cmd/quorate/cluster"
 	"github.com/quorate/quorate/cmd/quorate/master"
+	"github.com/quorate/quorate/cmd/quorate/observer"
+	"github.com/quorate/quorate/cmd/quorate/recordtext"
 	"github.com/quorate/quorate/cmd/quorate/version"
 	"github.com/quorate/quorate/internal/local"
 	"github.com/quorate/quorate/internal/record"
@@ -27,9 +32,18 @@ import (
 	"github.com/quorate/quorate/supervisor"
 )
 
-// gathering is what support finds out. What one source does not give is said in the file, and holds up no other.
-type gathering struct {
-	*supportFlags
+// Options are what a person says of what is gathered.
+type Options struct {
+	*cluster.Flags
+	// RunDir is the agent's folder. LogDir has the logs, where they are not in the journal; empty: the usual one.
+	RunDir, LogDir string
+	// Since is how far back the events go.
+	Since time.Duration
+}
+
+// Gathering is what support finds out. What one source does not give is said in the file, and holds up no other.
+type Gathering struct {
+	Options
 	now     time.Time
 	cluster *replica.Cluster // nil: a master whose document cannot be read
 	fault   error            // why
@@ -40,9 +54,12 @@ type gathering struct {
 	file   *support.File
 }
 
-// know finds out which cluster it is about. A master gives what it has also without a document, unless one was named.
-func (g *gathering) know() error {
-	if self, _, _, known, _ := agent.Remembered(g.run, master.BakedFile); known {
+// New asks nobody yet.
+func New(o Options, now time.Time) *Gathering { return &Gathering{Options: o, now: now} }
+
+// Know finds out which cluster it is about. A master gives what it has also without a document, unless one was named.
+func (g *Gathering) Know() error {
+	if self, _, _, known, _ := agent.Remembered(g.RunDir, master.BakedFile); known {
 		g.self = &self
 	}
 	g.cluster, g.fault = g.Load()
@@ -53,12 +70,13 @@ func (g *gathering) know() error {
 }
 
 // onMaster reports whether an agent runs here, or has.
-func (g *gathering) onMaster() bool {
-	_, err := os.Stat(g.run)
+func (g *Gathering) onMaster() bool {
+	_, err := os.Stat(g.RunDir)
 	return err == nil
 }
 
-func (g *gathering) clusterName() string {
+// ClusterName is in the name of the file.
+func (g *Gathering) ClusterName() string {
 	if g.cluster == nil {
 		return "unknown"
 	}
@@ -68,17 +86,17 @@ func (g *gathering) clusterName() string {
 // askTimeout bounds each source but the bucket, which has its own limit.
 const askTimeout = 5 * time.Second
 
-// gather asks the bucket, and on a master the machine.
-func (g *gathering) gather(ctx context.Context) (*support.File, error) {
+// Gather asks the bucket, and on a master the machine.
+func (g *Gathering) Gather(ctx context.Context) (*support.File, error) {
 	if g.onMaster() {
 		asking, cancel := context.WithTimeout(ctx, askTimeout)
-		s, err := agent.ReadStatus(asking, agent.SocketPath(g.run))
+		s, err := agent.ReadStatus(asking, agent.SocketPath(g.RunDir))
 		cancel()
 		if g.silent = err; err == nil {
 			g.status = &s
 		}
 	}
-	asking, cancel := context.WithTimeout(ctx, readTimeout)
+	asking, cancel := context.WithTimeout(ctx, observer.ReadTimeout)
 	defer cancel()
 	var facts *bucketReading
 	if g.cluster != nil {
@@ -99,7 +117,7 @@ func (g *gathering) gather(ctx context.Context) (*support.File, error) {
 }
 
 // on says where the file was made.
-func (g *gathering) on() string {
+func (g *Gathering) on() string {
 	switch {
 	case g.self != nil:
 		return g.self.Place.String()
@@ -109,7 +127,7 @@ func (g *gathering) on() string {
 	return "elsewhere"
 }
 
-func (g *gathering) versions() version.Versions {
+func (g *Gathering) versions() version.Versions {
 	v := version.Current()
 	if i, err := version.ReadImage(version.ImageFile); err == nil {
 		v.Image = &i
@@ -119,7 +137,7 @@ func (g *gathering) versions() version.Versions {
 
 // bucketReading is what the bucket gives.
 type bucketReading struct {
-	reading
+	observer.Reading
 	lines      []report.Line
 	linesErr   error
 	record     record.View
@@ -129,33 +147,33 @@ type bucketReading struct {
 	observeErr error
 }
 
-func (g *gathering) readBucket(ctx context.Context) *bucketReading {
+func (g *Gathering) readBucket(ctx context.Context) *bucketReading {
 	out := &bucketReading{}
-	o, err := newObserver(g.cluster, &g.Flags)
+	o, err := observer.New(g.cluster, g.Flags)
 	if err != nil {
 		out.observeErr = err
 		return out
 	}
-	out.reading = o.read(ctx)
+	out.Reading = o.Read(ctx)
 	if !g.onMaster() {
-		out.Endpoint = o.endpoint.ask(ctx)
+		out.Endpoint = o.Endpoint.Ask(ctx)
 	}
-	batches, err := o.reports.Events(ctx, g.now.Add(-g.since-longestBatch))
-	out.lines, out.linesErr = report.Lines(batches, g.now.Add(-g.since)), err
-	out.record, out.recordErr = o.record.View(ctx)
-	out.snapshots, out.snapsErr = o.record.Snapshots(ctx)
+	batches, err := o.Reports.Events(ctx, g.now.Add(-g.Since-observer.LongestBatch))
+	out.lines, out.linesErr = report.Lines(batches, g.now.Add(-g.Since)), err
+	out.record, out.recordErr = o.Record.View(ctx)
+	out.snapshots, out.snapsErr = o.Record.Snapshots(ctx)
 	return out
 }
 
-func (g *gathering) addBucket(r *bucketReading) {
+func (g *Gathering) addBucket(r *bucketReading) {
 	if r.observeErr != nil {
 		g.file.Lacks("record.json", r.observeErr)
 		return
 	}
-	g.file.Document("health.json", r.judge())
+	g.file.Document("health.json", r.Judge())
 	g.orLacks("reports.json", errorOf(r.Unread), map[string]any{"replicas": r.Reports})
 	g.orLacks("events.json", r.linesErr, map[string]any{"events": r.lines})
-	g.orLacks("record.json", r.recordErr, shownOf(r.record))
+	g.orLacks("record.json", r.recordErr, recordtext.Of(r.record))
 	g.orLacks("snapshots.json", r.snapsErr, map[string]any{"records": r.snapshots})
 }
 
@@ -166,7 +184,7 @@ func errorOf(text string) error {
 	return errors.New(text)
 }
 
-func (g *gathering) orLacks(part string, err error, v any) {
+func (g *Gathering) orLacks(part string, err error, v any) {
 	if err != nil {
 		g.file.Lacks(part, err)
 		return
@@ -175,7 +193,7 @@ func (g *gathering) orLacks(part string, err error, v any) {
 }
 
 // names are those of the cluster: texts keep them as they are.
-func (g *gathering) names(r *bucketReading) (out []string) {
+func (g *Gathering) names(r *bucketReading) (out []string) {
 	add := func(p replica.Place) { out = append(out, p.String(), p.Name, p.Zone) }
 	if g.cluster != nil {
 		out = append(out, g.cluster.Name)
@@ -213,7 +231,7 @@ func (g *gathering) names(r *bucketReading) (out []string) {
 }
 
 // configured are the values that a person has written into the document, and that may be secrets.
-func (g *gathering) configured() (out []string) {
+func (g *Gathering) configured() (out []string) {
 	if g.cluster == nil {
 		return nil
 	}
@@ -237,13 +255,13 @@ func (g *gathering) configured() (out []string) {
 }
 
 // addMaster adds what this machine has.
-func (g *gathering) addMaster(ctx context.Context) {
+func (g *Gathering) addMaster(ctx context.Context) {
 	if g.status != nil {
 		g.file.Document("status.json", g.status)
 	} else {
 		g.file.Lacks("status.json", g.silent)
 	}
-	if end := master.ReadLastEnd(g.run); end != nil {
+	if end := master.ReadLastEnd(g.RunDir); end != nil {
 		g.file.Document("last-end.json", end)
 	}
 	g.file.Document("machine.json", machineFacts())
@@ -251,11 +269,11 @@ func (g *gathering) addMaster(ctx context.Context) {
 		"etcd-metrics.txt": "127.0.0.1:2381"} {
 		g.addMetrics(ctx, part, address)
 	}
-	if g.logs == "" && supervisor.HasJournal() {
+	if g.LogDir == "" && supervisor.HasJournal() {
 		g.addJournal(ctx)
 		return
 	}
-	dir := cmp.Or(g.logs, master.LogDir)
+	dir := cmp.Or(g.LogDir, master.LogDir)
 	files, _ := filepath.Glob(filepath.Join(dir, "*.log")) // the pattern is right
 	if len(files) == 0 {
 		g.file.Lacks("logs", fmt.Errorf("no log is in %s", dir))
@@ -265,7 +283,7 @@ func (g *gathering) addMaster(ctx context.Context) {
 	}
 }
 
-func (g *gathering) addLog(path string) {
+func (g *Gathering) addLog(path string) {
 	part := "logs/" + filepath.Base(path)
 	f, err := os.Open(path)
 	if err != nil {
@@ -279,7 +297,7 @@ func (g *gathering) addLog(path string) {
 // journalLines is how many lines of each program's journal are read at most.
 const journalLines = "5000"
 
-func (g *gathering) addJournal(ctx context.Context) {
+func (g *Gathering) addJournal(ctx context.Context) {
 	sources := map[string][]string{"agent": {"-u", master.AgentUnit}, "kubelet": {"-u", "kubelet"},
 		"containerd": {"-u", "containerd"}, "kernel": {"-k"}}
 	if g.status != nil {
@@ -303,7 +321,7 @@ func (g *gathering) addJournal(ctx context.Context) {
 // taken are the metrics' names that go in.
 var taken = []string{"quorate_", "process_", "go_goroutines", "go_memstats_", "etcd_", "grpc_server_handled"}
 
-func (g *gathering) addMetrics(ctx context.Context, part, address string) {
+func (g *Gathering) addMetrics(ctx context.Context, part, address string) {
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+address+"/metrics", nil)

@@ -1,0 +1,85 @@
+package statustext
+
+import (
+	"encoding/json"
+	"io"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/quorate/quorate/addons/plan"
+	"github.com/quorate/quorate/agent"
+	"github.com/quorate/quorate/cmd/quorate/terminal/terminaltest"
+)
+
+// TestStatusText compares what a person reads with the golden files: a replica that is well, one that cannot boot, one
+// that waits.
+func TestStatusText(t *testing.T) {
+	terminaltest.CompareTexts(t, "testdata", func(w io.Writer, input []byte, now time.Time) error {
+		var s Shown
+		err := json.Unmarshal(input, &s)
+		Show(w, s, now)
+		return err
+	})
+}
+
+func TestTheStatusSaysWhatTheArchiveTakes(t *testing.T) {
+	if got := archiveText(&agent.ArchiveStatus{Count: 2, Bytes: 300 << 20,
+		Kept: "no archive is purged: a restore is in force"}); got != "2 archived directories take 300 MiB; no "+
+		"archive is purged: a restore is in force" {
+		t.Error(got)
+	}
+}
+
+func TestTheStatusSaysHowTheAddonsStand(t *testing.T) {
+	for name, c := range map[string]struct {
+		status plan.Status
+		want   string
+	}{
+		"before the first pass": {plan.Status{Folder: "/a"}, "add-ons, version - of /a: nothing is applied yet"},
+		"all is in place": {plan.Status{Folder: "/a", Version: "2", Standing: plan.Current, Objects: 4, InPlace: 3,
+			Ready: 2}, "add-ons, version 2 of /a: 3 of 4 objects in place, 2 ready"},
+		"an older set": {plan.Status{Folder: "/a", Version: "2", Inventory: "3", Standing: plan.Older},
+			"add-ons, version 2 of /a: nothing is written, version 3 is in the cluster"},
+		"leftovers": {plan.Status{Folder: "/a", Version: "2", Standing: plan.Current, Kept: "2 are kept"},
+			"add-ons, version 2 of /a: 0 of 0 objects in place, 0 ready; 2 are kept"},
+	} {
+		if got := addonsText(&c.status); got != c.want {
+			t.Errorf("%s: %q; want %q", name, got, c.want)
+		}
+	}
+}
+
+func TestTheStatusNamesTheAddonsThatAreNotWell(t *testing.T) {
+	now := time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC)
+	object := func(name, reason string) plan.ObjectStatus {
+		return plan.ObjectStatus{Object: name, Reason: reason, Since: now.Add(-time.Minute), Source: "x.yaml"}
+	}
+	s := plan.Status{Failing: []plan.ObjectStatus{object("ConfigMap a/b", "a webhook refuses it")},
+		Contested: []plan.ObjectStatus{object("Deployment a/c", "spec.replicas: changed back by hpa")},
+		NotReady:  []plan.ObjectStatus{object("Service a/d", "it was just applied")}}
+	var b strings.Builder
+	showAddonObjects(&b, &s, now)
+	want := `
+ADD-ON          STATE      FOR   FILE
+ConfigMap a/b   failing    1m0s  x.yaml
+    a webhook refuses it
+Deployment a/c  contested  1m0s  x.yaml
+    spec.replicas: changed back by hpa
+Service a/d     not ready  1m0s  x.yaml
+    it was just applied
+`
+	if b.String() != want {
+		t.Errorf("got\n%s", b.String())
+	}
+	for range mostAddons {
+		s.Failing = append(s.Failing, s.Failing[0])
+	}
+	if showAddonObjects(&b, &s, now); !strings.HasSuffix(b.String(), "\nand 3 more\n") {
+		t.Errorf("of %d there are\n%s", mostAddons+3, b.String())
+	}
+	b.Reset()
+	if showAddonObjects(&b, &plan.Status{}, now); b.Len() > 0 {
+		t.Errorf("where all is well it says %q", b.String())
+	}
+}
