@@ -29,11 +29,11 @@ const (
 )
 
 // killersOf are the own tests of the two packages and, for what survives these, the random walks. The walks see more at
-// once, and take longer to compile and to run.
+// once, and take longer to compile and to run. The leader's tests take a moment, and of its mutants few get past them.
 func killersOf(folder, overlay string, f flags) []killer {
-	out := []killer{{name: "the table's tests", pkg: tablePackage, binary: filepath.Join(folder, "table.test"),
-		overlay: overlay}, {name: "the leader's tests", pkg: leaderPackage,
-		binary: filepath.Join(folder, "leader.test"), overlay: overlay}}
+	out := []killer{{name: "the leader's tests", pkg: leaderPackage, binary: filepath.Join(folder, "leader.test"),
+		overlay: overlay}, {name: "the table's tests", pkg: tablePackage,
+		binary: filepath.Join(folder, "table.test"), overlay: overlay}}
 	if f.walks > 0 {
 		out = append(out, killer{name: "the walks", pkg: walkPackage, binary: filepath.Join(folder, "walk.test"),
 			overlay: overlay, args: []string{"-test.run", "^(TestRandomWalks|TestOrdersOfEvents.*)$",
