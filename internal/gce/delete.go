@@ -17,7 +17,7 @@ import (
 // would take another disk than its boot disk with it (DiskWouldGo). A zone or a project that is missing is an error.
 // It needs compute.instances.delete and compute.instances.get.
 func (c *Compute) DeleteVM(ctx context.Context, p replica.Place, instanceID string) error {
-	return c.remove(ctx, resource{"instance", p.Zone, p.Name, instanceID},
+	return c.remove(ctx, resource{"instance", where{zone: p.Zone}, p.Name, instanceID, "instances", instanceID},
 		func(ctx context.Context) (id uint64, found bool, err error) {
 			i, found, err := c.getInstance(ctx, p.Zone, p.Name)
 			if !found {
@@ -47,7 +47,7 @@ func keepsItsData(p replica.Place, i *compute.Instance) error {
 // DeleteDisk deletes the disk with a numeric id, as DeleteVM. One that is attached to a VM is a *Refused for InUse. It
 // needs compute.disks.delete and compute.disks.get.
 func (c *Compute) DeleteDisk(ctx context.Context, zone, name, diskID string) error {
-	return c.remove(ctx, resource{"disk", zone, name, diskID},
+	return c.remove(ctx, resource{"disk", where{zone: zone}, name, diskID, "disks", diskID},
 		func(ctx context.Context) (id uint64, found bool, err error) {
 			d, found, err := c.getDisk(ctx, zone, name)
 			if !found {
@@ -60,8 +60,14 @@ func (c *Compute) DeleteDisk(ctx context.Context, zone, name, diskID string) err
 		})
 }
 
-// resource is a disk or a VM that is to be deleted.
-type resource struct{ kind, zone, name, id string }
+// resource is something that is to be deleted.
+type resource struct {
+	kind     string
+	at       where
+	name, id string
+	// path is what links call its kind, ordered how the order names it.
+	path, ordered string
+}
 
 // standing is what has a resource's name: its id, and why it must not be deleted.
 type standing func(context.Context) (id uint64, found bool, err error)
@@ -71,17 +77,17 @@ type standing func(context.Context) (id uint64, found bool, err error)
 // While another operation changes it, such as a deletion that was begun before, it waits.
 func (c *Compute) remove(ctx context.Context, r resource, named standing, begin beginning) error {
 	if n, err := strconv.ParseUint(r.id, 10, 64); err != nil || n == 0 {
-		return fmt.Errorf("delete %s %s in %s: found id %q; allowed: a number", r.kind, r.name, r.zone, r.id)
+		return fmt.Errorf("delete %s %s in %s: found id %q; allowed: a number", r.kind, r.name, r.at, r.id)
 	}
-	asked := fmt.Sprintf("deleting %s %s in %s (%s)", r.kind, r.name, r.zone, r.id)
+	asked := fmt.Sprintf("deleting %s %s in %s (%s)", r.kind, r.name, r.at, r.id)
 	pause := backoff.Backoff{First: firstPoll, Most: mostPoll}
 	for {
 		if gone, err := r.isGone(ctx, named); gone || err != nil {
 			return err
 		}
-		err := c.carryOut(ctx, r.zone, asked, begin)
+		err := c.carryOut(ctx, r.at, asked, begin)
 		switch {
-		case isMissing(err, r.kind+"s", r.id):
+		case isMissing(err, r.path, r.ordered):
 			if gone, errNamed := r.isGone(ctx, named); gone || errNamed != nil {
 				return errNamed
 			}
@@ -100,7 +106,7 @@ func (r resource) isGone(ctx context.Context, named standing) (bool, error) {
 	id, found, err := named(ctx)
 	switch now := strconv.FormatUint(id, 10); {
 	case found && now != r.id:
-		return false, &Changed{r.kind, r.zone, r.name, r.id, now}
+		return false, &Changed{r.kind, r.at.String(), r.name, r.id, now}
 	case err != nil:
 		return false, explained(err)
 	}

@@ -36,7 +36,7 @@ func (c *Compute) Attach(ctx context.Context, group string, e Endpoint) (attache
 		}
 	}
 	asked := fmt.Sprintf("attaching %s (%s) to the endpoint group %s in %s", e.Name, e.Address, group, e.Zone)
-	err = c.carryOut(ctx, e.Zone, asked,
+	err = c.carryOut(ctx, where{zone: e.Zone}, asked,
 		func(ctx context.Context, api *compute.Service, request string) (*compute.Operation, error) {
 			return api.NetworkEndpointGroups.AttachNetworkEndpoints(c.project, e.Zone, group,
 				&compute.NetworkEndpointGroupsAttachEndpointsRequest{NetworkEndpoints: c.named(e)}).
@@ -65,7 +65,7 @@ func (c *Compute) Detach(ctx context.Context, group string, p replica.Place) (de
 // detach takes out what the group has. That it has it no more is no error.
 func (c *Compute) detach(ctx context.Context, group string, e Endpoint) error {
 	asked := fmt.Sprintf("detaching %s (%s) from the endpoint group %s in %s", e.Name, e.Address, group, e.Zone)
-	err := c.carryOut(ctx, e.Zone, asked,
+	err := c.carryOut(ctx, where{zone: e.Zone}, asked,
 		func(ctx context.Context, api *compute.Service, request string) (*compute.Operation, error) {
 			return api.NetworkEndpointGroups.DetachNetworkEndpoints(c.project, e.Zone, group,
 				&compute.NetworkEndpointGroupsDetachEndpointsRequest{NetworkEndpoints: c.named(e)}).

@@ -21,7 +21,7 @@ func (c *Compute) InsertDisk(ctx context.Context, zone string, d DiskSpec) error
 	if err != nil {
 		return err
 	}
-	return c.insert(ctx, zone, "making disk "+d.Name+" in "+zone,
+	return c.insert(ctx, where{zone: zone}, "making disk "+d.Name+" in "+zone,
 		func(ctx context.Context, api *compute.Service, request string) (*compute.Operation, error) {
 			return api.Disks.Insert(c.project, zone, disk).RequestId(request).Context(ctx).Do()
 		},
@@ -37,7 +37,7 @@ func (c *Compute) InsertVM(ctx context.Context, zone string, v VMSpec) error {
 	if err != nil {
 		return err
 	}
-	return c.insert(ctx, zone, "making instance "+v.Name+" in "+zone,
+	return c.insert(ctx, where{zone: zone}, "making instance "+v.Name+" in "+zone,
 		func(ctx context.Context, api *compute.Service, request string) (*compute.Operation, error) {
 			return api.Instances.Insert(c.project, zone, instance).RequestId(request).Context(ctx).Do()
 		},
@@ -58,10 +58,10 @@ const insertTries = 5
 
 // insert carries an order to make something out, and where its name or its disk is taken, finds out whether that is by
 // it: Google does not say which of the two it looks at first.
-func (c *Compute) insert(ctx context.Context, zone, asked string, begin beginning,
+func (c *Compute) insert(ctx context.Context, at where, asked string, begin beginning,
 	stands func(context.Context) (site, error)) error {
 	for tries := 1; ; tries++ {
-		err := c.carryOut(ctx, zone, asked, begin)
+		err := c.carryOut(ctx, at, asked, begin)
 		var refused *Refused
 		diskTaken := errors.As(explained(err), &refused) && refused.Reason == InUse
 		if !alreadyThere(err) && !diskTaken {

@@ -18,9 +18,35 @@ const firstPoll, mostPoll = 250 * time.Millisecond, 3 * time.Second
 // order out once, however often it is sent.
 type beginning func(ctx context.Context, api *compute.Service, request string) (*compute.Operation, error)
 
-// carryOut begins an operation of a zone, waits until it is over and returns what it failed with. asked names it in
+// where is what an operation or a resource is of: a zone, a region, or, empty, the whole project.
+type where struct{ zone, region string }
+
+// String names it in errors.
+func (w where) String() string {
+	switch {
+	case w.zone != "":
+		return w.zone
+	case w.region != "":
+		return w.region
+	}
+	return "the project"
+}
+
+// operation asks how far one is.
+func (c *Compute) operation(ctx context.Context, api *compute.Service, at where, name string) (*compute.Operation,
+	error) {
+	switch {
+	case at.zone != "":
+		return api.ZoneOperations.Get(c.project, at.zone, name).Context(ctx).Do()
+	case at.region != "":
+		return api.RegionOperations.Get(c.project, at.region, name).Context(ctx).Do()
+	}
+	return api.GlobalOperations.Get(c.project, name).Context(ctx).Do()
+}
+
+// carryOut begins an operation, waits until it is over and returns what it failed with. asked names it in
 // errors. It waits as long as ctx lets it; the operation goes on without us.
-func (c *Compute) carryOut(ctx context.Context, zone, asked string, begin beginning) error {
+func (c *Compute) carryOut(ctx context.Context, at where, asked string, begin beginning) error {
 	request := uuid.NewString() // a try whose answer was lost is not a second order
 	var op *compute.Operation
 	err := c.ask(ctx, asked, func(ctx context.Context, api *compute.Service) (err error) {
@@ -40,7 +66,7 @@ func (c *Compute) carryOut(ctx context.Context, zone, asked string, begin beginn
 			return fmt.Errorf("wait for %s (operation %s, which goes on): %w", asked, name, err)
 		}
 		err = c.ask(ctx, asked, func(ctx context.Context, api *compute.Service) (err error) {
-			op, err = api.ZoneOperations.Get(c.project, zone, name).Context(ctx).Do()
+			op, err = c.operation(ctx, api, at, name)
 			return err
 		})
 	}

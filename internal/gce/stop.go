@@ -14,7 +14,7 @@ import (
 // well. The client must be one that Stops; it needs the permission compute.instances.stop.
 func (c *Compute) StopInstance(ctx context.Context, p replica.Place, instanceID string) error {
 	asked := fmt.Sprintf("the stop of instance %s (%s in %s)", instanceID, p.Name, p.Zone)
-	err := c.carryOut(ctx, p.Zone, asked, func(ctx context.Context, api *compute.Service, request string) (
+	err := c.carryOut(ctx, where{zone: p.Zone}, asked, func(ctx context.Context, api *compute.Service, request string) (
 		*compute.Operation, error) {
 		// Without the first a VM with Local SSD cannot be stopped, without the other one with a graceful shutdown goes
 		// on for up to an hour.

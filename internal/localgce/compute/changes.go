@@ -30,7 +30,7 @@ func (c *Server) deleteInstance(w http.ResponseWriter, r *http.Request) {
 
 // namedInstance is the instance that a request names, if no other operation is changing it.
 func (c *Server) namedInstance(r *http.Request) (instance.VM, target, *refusal) {
-	t := target{"instances", r.PathValue("zone"), r.PathValue("name"), 0}
+	t := targetOf(r, "instances", r.PathValue("name"))
 	for _, i := range c.conf.Instances() {
 		if i.Zone == t.zone && (i.Name == t.name || answer.Decimal(i.ID) == t.name) {
 			t.name, t.id = i.Name, i.ID
@@ -43,7 +43,7 @@ func (c *Server) namedInstance(r *http.Request) (instance.VM, target, *refusal) 
 // deleteDisk answers disks.delete for a disk's name or id. One that a VM has is refused.
 func (c *Server) deleteDisk(w http.ResponseWriter, r *http.Request) {
 	c.order(w, r, "delete", "compute.disks.delete", func() (job, *refusal) {
-		t := target{"disks", r.PathValue("zone"), r.PathValue("name"), 0}
+		t := targetOf(r, "disks", r.PathValue("name"))
 		d, by, found := c.disk(t.zone, func(d instance.Disk) bool {
 			return d.Name == t.name || answer.Decimal(d.ID) == t.name
 		})
@@ -63,7 +63,8 @@ func (c *Server) insertDisk(w http.ResponseWriter, r *http.Request) {
 	var asked diskRequest
 	unread := decode(r, &asked)
 	c.order(w, r, "insert", "compute.disks.create", func() (job, *refusal) {
-		t := target{"disks", r.PathValue("zone"), asked.Name, instance.NewID()}
+		t := targetOf(r, "disks", asked.Name)
+		t.id = instance.NewID()
 		if refused := firstOf(unread, c.checkZone(t.zone)); refused != nil {
 			return job{}, refused
 		}
@@ -78,7 +79,8 @@ func (c *Server) insertInstance(w http.ResponseWriter, r *http.Request) {
 	var asked instanceRequest
 	unread := decode(r, &asked)
 	c.order(w, r, "insert", "compute.instances.create", func() (job, *refusal) {
-		t := target{"instances", r.PathValue("zone"), asked.Name, instance.NewID()}
+		t := targetOf(r, "instances", asked.Name)
+		t.id = instance.NewID()
 		if refused := firstOf(unread, c.checkZone(t.zone)); refused != nil {
 			return job{}, refused
 		}
@@ -120,6 +122,9 @@ func firstOf(list ...*refusal) *refusal {
 	return nil
 }
 
+// refuse answers why an order does not begin.
+func refuse(w http.ResponseWriter, why *refusal) { answer.Error(w, why.status, why.reason, why.text) }
+
 // checkZone refuses what is to be made in a zone that there is not.
 func (c *Server) checkZone(zone string) *refusal {
 	if c.conf.Zones == nil || slices.Contains(c.conf.Zones, zone) {
@@ -154,7 +159,7 @@ func (c *Server) checkFree(t target) *refusal {
 	if !taken {
 		return nil
 	}
-	return &refusal{http.StatusConflict, "alreadyExists", "The resource '" + t.path() + "' already exists"}
+	return exists(t)
 }
 
 // freeDisk is the disk that a link names, if no VM has it.

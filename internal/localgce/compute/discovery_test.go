@@ -162,13 +162,18 @@ func TestRequestsAndAnswersAreGoogles(t *testing.T) {
 			called[d.check(w.t, e)] = true
 		}
 	})
-	want := []string{"disks.aggregatedList", "disks.delete", "disks.get", "disks.insert", "disks.list", "images.get",
+	want := []string{"addresses.delete", "addresses.get", "addresses.insert", "addresses.list",
+		"disks.aggregatedList", "disks.delete", "disks.get", "disks.insert", "disks.list", "firewalls.delete",
+		"firewalls.get", "firewalls.insert", "firewalls.list", "forwardingRules.delete", "forwardingRules.get",
+		"forwardingRules.insert", "forwardingRules.list", "globalOperations.get", "images.get",
 		"images.getFromFamily", "images.list", "instances.aggregatedList", "instances.delete", "instances.get",
 		"instances.insert", "instances.list", "instances.stop", "networkEndpointGroups.attachNetworkEndpoints",
 		"networkEndpointGroups.delete", "networkEndpointGroups.detachNetworkEndpoints", "networkEndpointGroups.get",
 		"networkEndpointGroups.insert", "networkEndpointGroups.list", "networkEndpointGroups.listNetworkEndpoints",
-		"zoneOperations.get", "zoneOperations.wait", "zones.get",
-		"zones.list"}
+		"regionBackendServices.delete", "regionBackendServices.get", "regionBackendServices.insert",
+		"regionBackendServices.list", "regionHealthChecks.delete", "regionHealthChecks.get", "regionHealthChecks.insert",
+		"regionHealthChecks.list", "regionOperations.get", "regionOperations.wait", "zoneOperations.get",
+		"zoneOperations.wait", "zones.get", "zones.list"}
 	if got := slices.Sorted(maps.Keys(called)); !slices.Equal(got, want) {
 		t.Errorf("called %q", got)
 	}
@@ -195,6 +200,8 @@ func (w *world) wholeConversation() {
 		w.do(err)
 	}
 	_, _ = w.ResolveImage(ctx, image+"master-3") // deprecated
+	w.surround()
+	w.clear()
 	w.remainingCalls()
 	w.groupCalls()
 	w.do(steps[2]())
@@ -214,7 +221,7 @@ func (w *world) google() *compute.Service {
 func (w *world) remainingCalls() {
 	w.t.Helper()
 	api := w.google()
-	const project, zone = instance.ProjectID, zoneA
+	const project, zone, region = instance.ProjectID, zoneA, "us-central1"
 	for _, call := range []func(...googleapi.CallOption) error{
 		func(o ...googleapi.CallOption) error {
 			_, err := api.Instances.List(project, zone).Do(o...)
@@ -223,6 +230,19 @@ func (w *world) remainingCalls() {
 		func(o ...googleapi.CallOption) error { _, err := api.Disks.List(project, zone).Do(o...); return err },
 		func(o ...googleapi.CallOption) error { _, err := api.Images.List(project).Do(o...); return err },
 		func(o ...googleapi.CallOption) error { _, err := api.Zones.List(project).Do(o...); return err },
+		func(o ...googleapi.CallOption) error { _, err := api.Firewalls.List(project).Do(o...); return err },
+		func(o ...googleapi.CallOption) error {
+			_, err := api.RegionHealthChecks.List(project, region).Do(o...)
+			return err
+		},
+		func(o ...googleapi.CallOption) error {
+			_, err := api.RegionBackendServices.List(project, region).Do(o...)
+			return err
+		},
+		func(o ...googleapi.CallOption) error {
+			_, err := api.ForwardingRules.List(project, region).Do(o...)
+			return err
+		},
 		func(o ...googleapi.CallOption) error { _, err := api.Zones.Get(project, zone).Do(o...); return err },
 	} {
 		w.do(call())
@@ -240,5 +260,10 @@ func (w *world) remainingCalls() {
 	op, err = api.Disks.Delete(project, zone, "passing").Do()
 	w.do(err)
 	_, err = api.ZoneOperations.Wait(project, zone, op.Name).Do()
+	w.do(err)
+	op, err = api.Addresses.Insert(project, region, &compute.Address{Name: "passing", AddressType: "INTERNAL",
+		Address: "10.240.0.98"}).Do()
+	w.do(err)
+	_, err = api.RegionOperations.Wait(project, region, op.Name).Do()
 	w.do(err)
 }

@@ -141,7 +141,7 @@ func (c *Server) getGroup(w http.ResponseWriter, r *http.Request) {
 		answer.JSON(w, c.groupResource(r, g))
 		return
 	}
-	c.missing(w, r.PathValue("zone"), groupKind, r.PathValue("name"))
+	refuse(w, absent(targetOf(r, groupKind, r.PathValue("name"))))
 }
 
 // groupRequest is the body of networkEndpointGroups.insert, as far as it is understood here.
@@ -235,7 +235,7 @@ func (c *Server) listEndpoints(w http.ResponseWriter, r *http.Request) {
 	}
 	g, found := c.groups.find(r.PathValue("zone"), r.PathValue("name"))
 	if !found {
-		c.missing(w, r.PathValue("zone"), groupKind, r.PathValue("name"))
+		refuse(w, absent(targetOf(r, groupKind, r.PathValue("name"))))
 		return
 	}
 	items := []any{}

@@ -38,8 +38,7 @@ func (c *Server) answerImage(w http.ResponseWriter, r *http.Request, link string
 		answer.JSON(w, imageResource(i))
 		return
 	}
-	refused := noImage(link)
-	answer.Error(w, refused.status, refused.reason, refused.text)
+	refuse(w, noImage(link))
 }
 
 // findImage is the image that a link names: by its name, or as the newest of its family that is not deprecated.
@@ -70,10 +69,15 @@ func imageOf(link string, images []instance.Image) (instance.Image, *refusal) {
 	return i, nil
 }
 
-func imageResource(i instance.Image) resource {
+// nameID is the id of what has none of its own.
+func nameID(name string) uint64 {
 	id := fnv.New64()
-	_, _ = id.Write([]byte(i.Name)) // a hash takes all
-	out := resource{"kind": "compute#image", "id": answer.Decimal(id.Sum64()>>1 | 1), "name": i.Name,
+	_, _ = id.Write([]byte(name)) // a hash takes all
+	return id.Sum64()>>1 | 1
+}
+
+func imageResource(i instance.Image) resource {
+	out := resource{"kind": "compute#image", "id": answer.Decimal(nameID(i.Name)), "name": i.Name,
 		"selfLink": fullLink(instance.ImageLink(i.Name)), "status": "READY", "sourceType": "RAW", "diskSizeGb": "10",
 		"creationTimestamp": timestamp(time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC))}
 	if i.Family != "" {

@@ -14,8 +14,8 @@ import (
 	"github.com/quorate/quorate/internal/localgce/instance"
 )
 
-// operation is what compute/v1 answers to an order that takes time: a resource of the zone, which is polled until it is
-// DONE.
+// operation is what compute/v1 answers to an order that takes time: a resource of the zone, of the region or of the
+// whole project, which is polled until it is DONE.
 type operation struct {
 	id uint64
 	target
@@ -27,14 +27,29 @@ type operation struct {
 	err                   error
 }
 
-// target is what an operation is about. resource is instances or disks.
+// target is what an operation is about. resource is such as instances or disks. It is of a zone, of a region, or, with
+// neither, of the whole project.
 type target struct {
-	resource, zone, name string
-	id                   uint64
+	resource, zone, region, name string
+	id                           uint64
 }
 
-func (t target) path() string {
-	return "projects/" + instance.ProjectID + "/zones/" + t.zone + "/" + t.resource + "/" + t.name
+func (t target) path() string { return t.scope() + "/" + t.resource + "/" + t.name }
+
+// scope is the path of what it is of.
+func (t target) scope() string {
+	switch {
+	case t.zone != "":
+		return "projects/" + instance.ProjectID + "/zones/" + t.zone
+	case t.region != "":
+		return "projects/" + instance.ProjectID + "/regions/" + t.region
+	}
+	return "projects/" + instance.ProjectID + "/global"
+}
+
+// targetOf is what a path names.
+func targetOf(r *http.Request, resource, name string) target {
+	return target{resource: resource, zone: r.PathValue("zone"), region: r.PathValue("region"), name: name}
 }
 
 func (o operation) name() string { return "operation-" + answer.Decimal(o.id) }
@@ -119,7 +134,7 @@ func (s *operations) status(resource string, id uint64, is string) string {
 	return is
 }
 
-// getOperation answers zoneOperations.get.
+// getOperation answers zoneOperations.get, and those of regions and of the project.
 func (c *Server) getOperation(w http.ResponseWriter, r *http.Request) {
 	if !c.checkProject(w, r) || c.unreachable(w, r, r.PathValue("zone")) ||
 		!c.checkPermissions(w, r, "compute.zoneOperations.get") {
@@ -129,13 +144,14 @@ func (c *Server) getOperation(w http.ResponseWriter, r *http.Request) {
 		answer.JSON(w, operationResource(r, o))
 		return
 	}
-	c.missing(w, r.PathValue("zone"), "operations", r.PathValue("name"))
+	refuse(w, absent(targetOf(r, "operations", r.PathValue("name"))))
 }
 
 // operationWait is how long zoneOperations.wait waits for an operation, and operationPoll how often it asks.
 const operationWait, operationPoll = 2 * time.Minute, 20 * time.Millisecond
 
-// waitOperation answers zoneOperations.wait: once the operation is over, or after two minutes as it is.
+// waitOperation answers zoneOperations.wait, and those of regions and of the project: once the operation is over, or
+// after two minutes as it is.
 func (c *Server) waitOperation(w http.ResponseWriter, r *http.Request) {
 	if !c.checkProject(w, r) || c.unreachable(w, r, r.PathValue("zone")) {
 		return
@@ -144,7 +160,7 @@ func (c *Server) waitOperation(w http.ResponseWriter, r *http.Request) {
 		o, ok := c.operation(r)
 		switch {
 		case !ok:
-			c.missing(w, r.PathValue("zone"), "operations", r.PathValue("name"))
+			refuse(w, absent(targetOf(r, "operations", r.PathValue("name"))))
 			return
 		case o.isOver() || time.Now().After(end):
 			answer.JSON(w, operationResource(r, o))
@@ -157,20 +173,24 @@ func (c *Server) waitOperation(w http.ResponseWriter, r *http.Request) {
 
 // operation finds the one that a request names.
 func (c *Server) operation(r *http.Request) (operation, bool) {
-	name, zone := r.PathValue("name"), r.PathValue("zone")
+	t := targetOf(r, "operations", r.PathValue("name"))
 	return c.operations.find(func(o operation) bool {
-		return o.zone == zone && slices.Contains([]string{o.name(), answer.Decimal(o.id)}, name)
+		return o.scope() == t.scope() && slices.Contains([]string{o.name(), answer.Decimal(o.id)}, t.name)
 	})
 }
 
 func operationResource(r *http.Request, o operation) resource {
 	base := "http://" + r.Host + "/compute/v1/"
-	zone := base + "projects/" + instance.ProjectID + "/zones/" + o.zone
 	out := resource{
-		"kind": "compute#operation", "id": answer.Decimal(o.id), "name": o.name(), "zone": zone,
+		"kind": "compute#operation", "id": answer.Decimal(o.id), "name": o.name(),
 		"operationType": o.kind, "status": "PENDING", "progress": 0,
 		"targetId": answer.Decimal(o.target.id), "targetLink": base + o.path(),
-		"selfLink": zone + "/operations/" + o.name(), "insertTime": timestamp(o.begun), "user": operator,
+		"selfLink": base + o.scope() + "/operations/" + o.name(), "insertTime": timestamp(o.begun), "user": operator,
+	}
+	if o.zone != "" {
+		out["zone"] = base + o.scope()
+	} else if o.region != "" {
+		out["region"] = base + o.scope()
 	}
 	if o.request != "" {
 		out["clientOperationId"] = o.request

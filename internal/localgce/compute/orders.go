@@ -87,7 +87,7 @@ func (c *Server) orderBy(w http.ResponseWriter, r *http.Request, kind string, pe
 	}
 	switch {
 	case refused != nil:
-		answer.Error(w, refused.status, refused.reason, refused.text)
+		refuse(w, refused)
 	case fault.Of(r).Kind == "lost":
 		panic(http.ErrAbortHandler) // net/http breaks the connection
 	default:

@@ -130,11 +130,16 @@ func last(link string) string { return link[strings.LastIndexByte(link, '/')+1:]
 
 // isPartial says whether a link, whole or partial, is of a path of the project with a name at its end.
 func isPartial(link, folder string) bool {
-	if at := strings.Index(link, "projects/"); at >= 0 {
-		link = link[at:]
-	}
-	name, ok := strings.CutPrefix(strings.TrimPrefix(link, "projects/"+instance.ProjectID+"/"), folder+"/")
+	name, ok := strings.CutPrefix(strings.TrimPrefix(partial(link), "projects/"+instance.ProjectID+"/"), folder+"/")
 	return ok && isName.MatchString(name)
+}
+
+// partial is a link from the project on.
+func partial(link string) string {
+	if at := strings.Index(link, "projects/"); at >= 0 {
+		return link[at:]
+	}
+	return link
 }
 
 // checkLink refuses what is no link to something of that kind in the zone.

@@ -3,7 +3,6 @@ package compute
 
 import (
 	"context"
-	"fmt"
 	"net/http"
 	"slices"
 	"strings"
@@ -17,15 +16,16 @@ import (
 )
 
 // Server answers the part of compute/v1 that quorate uses: instances and disks, by get, list and aggregatedList
-// with filters, zones and images; insert and delete of instances and disks, instances.stop; endpoint groups and what
-// is attached to them; and the operations that these begin.
-// It is an http.Handler whose paths start with /compute/v1/, and needs no Project. Who gives it Changes must Close it.
-// Safe for concurrent use.
+// with filters, zones and images; insert and delete of instances and disks, instances.stop; firewall rules, and a
+// region's addresses, health checks, backend services and forwarding rules; endpoint groups and what is attached to
+// them; and the operations that these begin. It is an http.Handler whose paths start with /compute/v1/, and needs no
+// Project. Who gives it Changes must Close it. Safe for concurrent use.
 type Server struct {
 	conf   Config
 	routes *http.ServeMux
 
 	groups     groups
+	kept       kept
 	orders     sync.Mutex // one is begun at a time
 	operations operations
 }
@@ -78,6 +78,11 @@ func New(conf Config) *Server {
 	c.routes.HandleFunc(root+"global/images/{name}", c.getImage)
 	c.routes.HandleFunc(root+"global/images/family/{name}", c.getImageFromFamily)
 	c.routes.HandleFunc(root+"aggregated/{kind}", c.aggregated)
+	for _, at := range []string{"global", "regions/{region}"} {
+		c.routes.HandleFunc(root+at+"/operations/{name}", c.getOperation)
+		c.routes.HandleFunc("POST "+scope+at+"/operations/{name}/wait", c.waitOperation)
+	}
+	c.routeKept(scope)
 	c.routes.HandleFunc(root+"global/{kind}", c.listSettings)
 	c.routes.HandleFunc(root+"regions/{region}/{kind}", c.listSettings)
 	c.routes.HandleFunc(strings.TrimSuffix(root, "/"), c.getProject)
@@ -287,12 +292,7 @@ func (c *Server) get(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 	}
-	c.missing(w, zone, r.PathValue("kind"), name)
-}
-
-func (c *Server) missing(w http.ResponseWriter, zone, kind, name string) {
-	answer.Error(w, http.StatusNotFound, "notFound", fmt.Sprintf("The resource 'projects/%s/zones/%s/%s/%s' was not found",
-		instance.ProjectID, zone, kind, name))
+	refuse(w, absent(targetOf(r, r.PathValue("kind"), name)))
 }
 
 // zones are those that there are, and the one that is unreachable.
