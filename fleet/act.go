@@ -8,6 +8,7 @@ import (
 
 	"github.com/quorate/quorate/etcdmember/order"
 	"github.com/quorate/quorate/fleet/plan"
+	"github.com/quorate/quorate/internal/gce"
 )
 
 // take carries out one step. It returns when the step is done, or with an error, after which it may be done.
@@ -23,6 +24,11 @@ func (f *Fleet) take(ctx context.Context, s plan.Step) error {
 		return f.Cloud.DeleteVM(ctx, s.Place, s.InstanceID)
 	case plan.DeleteDisk:
 		return f.Cloud.DeleteDisk(ctx, s.Place.Zone, s.Disk, s.DiskID)
+	case plan.CreateResource:
+		return f.makeResource(ctx, s)
+	case plan.DeleteResource:
+		return f.Cloud.DeleteResource(ctx, gce.Resource{Kind: gce.ResourceKind(s.Kind), Zone: s.Place.Zone,
+			Name: s.Resource, ID: s.ResourceID})
 	case plan.OrderReplicas:
 		return f.give(ctx, func(l order.Log) (order.Draft, error) { return l.CheckReplicas(strconv.Itoa(s.Replicas)) })
 	case plan.OrderLeave:
@@ -50,7 +56,7 @@ func (f *Fleet) give(ctx context.Context, check func(order.Log) (order.Draft, er
 
 // takesAway reports whether a step takes something away.
 func takesAway(a plan.Act) bool {
-	return a == plan.OrderLeave || a == plan.DeleteVM || a == plan.DeleteDisk
+	return a == plan.OrderLeave || a == plan.DeleteVM || a == plan.DeleteDisk || a == plan.DeleteResource
 }
 
 // waits reports whether a step only waits for what the agents do.

@@ -54,6 +54,23 @@ func throughAPI(t *testing.T, w *world) (*fleet.Fleet, *api) {
 	f.Cloud = cloud
 	g.Project, g.Network, g.ServiceAccount = instance.ProjectID, "default", instance.MastersAccount()
 	g.BootDisk, g.DataDisk = replica.GCEDisk{Type: "pd-ssd", SizeGB: 20}, replica.GCEDisk{Type: "pd-ssd", SizeGB: 50}
+	if len(w.around) > 0 {
+		surround(t, f)
+		a.asked = nil
+	}
+	w.left = func() (out []string) {
+		if !w.surrounded {
+			return nil
+		}
+		_, there, err := f.Cloud.Surroundings(context.Background(), f.Wanted())
+		if err != nil {
+			t.Error(err)
+		}
+		for _, r := range there {
+			out = append(out, link(r))
+		}
+		return out
+	}
 	return f, a
 }
 
@@ -206,13 +223,13 @@ func TestEachRequestOfEachCommandFails(t *testing.T) {
 	cases := 0
 	for _, c := range commands {
 		asked := []string(nil)
-		inWorld(t, c.replicas, func(t *testing.T, w *world) {
+		c.inWorld(t, func(t *testing.T, w *world) {
 			f, a := throughAPI(t, w)
 			if err := c.by(t.Context(), w, f); err != nil {
 				t.Fatal(err)
 			}
+			asked = slices.Clone(a.asked)
 			c.check(t, w)
-			asked = a.asked
 		})
 		sort.Strings(asked)
 		for n, method := range asked {
@@ -240,7 +257,7 @@ func TestEachRequestOfEachCommandFails(t *testing.T) {
 // meets carries the command out while a request meets a fault, and then again.
 func (c command) meets(t *testing.T, one fault.Fault) {
 	t.Helper()
-	inWorld(t, c.replicas, func(t *testing.T, w *world) {
+	c.inWorld(t, func(t *testing.T, w *world) {
 		f, a := throughAPI(t, w)
 		if err := a.faults.Put(fault.Compute, one); err != nil {
 			t.Fatal(err)
@@ -285,7 +302,7 @@ func TestAListThatLies(t *testing.T) {
 // isLiedTo carries the command out while the lists lie, and then again.
 func (c command) isLiedTo(t *testing.T, lie fault.Fault) {
 	t.Helper()
-	inWorld(t, c.replicas, func(t *testing.T, w *world) {
+	c.inWorld(t, func(t *testing.T, w *world) {
 		f, a := throughAPI(t, w)
 		if err := a.faults.Put(fault.Compute, a.asOfNow(lie)); err != nil {
 			t.Fatal(err)

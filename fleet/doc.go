@@ -1,13 +1,14 @@
 // Package fleet carries out what package plan decides: the operator's commands that make, delete and replace masters'
 // VMs.
 //
-//	inventory.go   reads everything there is: the record, the Compute API's lists, the replicas' reports
-//	record.go      the record -> plan.Record
-//	members.go     the reports -> plan.Members: who is believed
-//	run.go         read, plan, ask, take the first step, read again
-//	turn.go        what follows from one reading: a step, a wait, the end
-//	act.go         one step: a call of the Compute API, or an order in the record
-//	spec.go        what a VM and its data disk are made of
+//	inventory.go      reads everything there is: the record, the Compute API's lists, the replicas' reports
+//	record.go         the record -> plan.Record
+//	members.go        the reports -> plan.Members: who is believed
+//	run.go            read, plan, ask, take the first step, read again
+//	turn.go           what follows from one reading: a step, a wait, the end
+//	act.go            one step: a call of the Compute API, or an order in the record
+//	spec.go           what a VM and its data disk are made of
+//	surroundings.go   what the document asks for around the masters: load balancer, firewall rules
 //
 // Nobody outside can ask etcd, so who the members are is known from a report: that of the replica whose member leads.
 // An agent reports within two seconds of a change and at least each 30 s.
@@ -25,5 +26,6 @@
 // Guarantees: a command that stopped, wherever, is completed by running it again. A step is never taken by a list of
 // VMs that is not whole. Interrupted, a command ends the step that is under way, and takes no other.
 //
-// It does not know load balancers, firewall rules, addresses and service accounts: those are made by hand.
+// What surrounds the masters is made by create and deleted by delete, where the document asks for it. The service
+// account, the bucket and the key are made by hand.
 package fleet

@@ -19,6 +19,10 @@ type Cloud interface {
 	InsertVM(ctx context.Context, zone string, v gce.VMSpec) error
 	DeleteVM(ctx context.Context, p replica.Place, instanceID string) error
 	DeleteDisk(ctx context.Context, zone, name, diskID string) error
+	// Surroundings are the resources that are wanted around the masters, and those of them that are there.
+	Surroundings(ctx context.Context, s gce.Surroundings) (wanted, there []gce.Resource, err error)
+	InsertResource(ctx context.Context, r gce.Resource) error
+	DeleteResource(ctx context.Context, r gce.Resource) error
 }
 
 // Cluster is the cluster's bucket: the record, and the replicas' reports. It retries by itself.

@@ -100,6 +100,8 @@ type run struct {
 	last *plan.Step
 	// gone are the VMs that were deleted, by their ids.
 	gone map[string]bool
+	// around is what surrounds the masters; nil: it has to be read.
+	around *plan.Surroundings
 	// waiting are the waits that have not ended, by their keys.
 	waiting map[string]begun
 }
@@ -121,6 +123,10 @@ func (r *run) begin(ctx context.Context, w plan.Wish) (plan.Plan, plan.Wish, err
 	r.waiting = map[string]begun{}
 	for {
 		rd, err := r.read(ctx, r.seen, r.gone)
+		if err == nil {
+			r.readSurroundings(ctx, w.Kind, &rd)
+			err = rd.fault
+		}
 		if err != nil {
 			return plan.Plan{}, w, err
 		}
@@ -158,12 +164,15 @@ func (r *run) withImage(ctx context.Context, w plan.Wish) (plan.Wish, error) {
 
 // carryOut takes one step after another until none is left.
 func (r *run) carryOut(ctx context.Context, w plan.Wish) error {
-	r.seen, r.gone, r.waiting = nil, map[string]bool{}, map[string]begun{}
+	r.seen, r.gone, r.waiting, r.around = nil, map[string]bool{}, map[string]begun{}, nil
 	for {
 		if err := ctx.Err(); err != nil {
 			return fmt.Errorf("interrupted between two steps: %w", ErrStopped)
 		}
 		rd, _ := r.read(ctx, r.seen, r.gone) // what could not be read is waited for
+		if rd.fault == nil {
+			r.readSurroundings(ctx, w.Kind, &rd)
+		}
 		if r.seen == nil && rd.fault == nil {
 			r.seen = rd.Seen
 		}
@@ -197,6 +206,7 @@ func (r *run) unlessTaken(t turn) turn {
 	if t.step == nil || r.last == nil || !same(*t.step, *r.last) {
 		return t
 	}
+	r.around = nil
 	const what = "what was done to be listed"
 	return turn{wait: &wait{key: "listed", what: what, limit: leaderLimit,
 		otherwise: fmt.Errorf("waited %s for %s. The step was: %s %w", leaderLimit, what, r.last.What, ErrStopped)}}
@@ -224,6 +234,9 @@ func (r *run) step(ctx context.Context, s plan.Step) error {
 		r.gone[s.InstanceID] = true
 	}
 	r.seen, r.last = nil, &s
+	if s.Act == plan.CreateResource || s.Act == plan.DeleteResource {
+		r.around = nil
+	}
 	r.tell(Event{Ended: &s, Took: time.Since(began)})
 	return nil
 }

@@ -17,12 +17,18 @@ import (
 )
 
 func fleetOf(w *world) *fleet.Fleet {
-	return &fleet.Fleet{Cloud: w, Cluster: w, By: "test", Begin: w.begin, DataDevice: "quorate-data",
+	f := &fleet.Fleet{Cloud: w, Cluster: w, By: "test", Begin: w.begin, DataDevice: "quorate-data",
 		Metadata: map[string]string{"quorate-cluster": "name: prod-1"},
 		Document: &replica.Cluster{Name: "prod-1", Replicas: 3, GCE: &replica.GCE{Project: "example", Region: region,
 			Zones: zones, Image: "family/quorate", MachineType: "e2-standard-4", Network: "default",
 			ServiceAccount: instance.MastersAccount(), Tags: []string{"masters", "infra"},
 			Labels: map[string]string{"team": "infra"}}}}
+	if w.surrounded {
+		f.Document.Endpoint = replica.Endpoint{InternalIP: "10.128.0.99", Port: 443}
+		f.Document.GCE.LoadBalancer = replica.LoadBalancer{Type: replica.InternalBalancer, Name: "prod-1"}
+		f.Document.GCE.Firewall.APISources = []string{"10.128.0.0/20"}
+	}
+	return f
 }
 
 // command is one of the operator's, as it is typed, in a world of some replicas.
@@ -35,31 +41,36 @@ type command struct {
 	vms, voters, spare int
 	// rolled is the image that all VMs have then, and they are made as the document says.
 	rolled string
+	// around is how many resources there are around the masters in the end, where the document asks for them; less than
+	// 0: all were there before, and none is.
+	around int
 }
 
 var commands = []command{
-	{"create 3", 0, plan.Wish{Kind: plan.Create, Count: 3}, rules{}, 3, 3, 0, ""},
-	{"add the second", 1, plan.Wish{Kind: plan.Add}, rules{}, 2, 1, 0, ""},
-	{"add the third", 2, plan.Wish{Kind: plan.Add, Zone: zones[2]}, rules{}, 3, 3, 0, ""},
+	{"create 3", 0, plan.Wish{Kind: plan.Create, Count: 3}, rules{}, 3, 3, 0, "", 0},
+	{"add the second", 1, plan.Wish{Kind: plan.Add}, rules{}, 2, 1, 0, "", 0},
+	{"add the third", 2, plan.Wish{Kind: plan.Add, Zone: zones[2]}, rules{}, 3, 3, 0, "", 0},
 	{"remove by name", 3, plan.Wish{Kind: plan.Remove, Name: "master-b", DropDisk: true},
-		rules{target: "1004", dropDisks: true}, 2, 2, 0, ""},
+		rules{target: "1004", dropDisks: true}, 2, 2, 0, "", 0},
 	{"remove of a zone, its disk is kept", 3, plan.Wish{Kind: plan.Remove, Zone: zones[2]}, rules{target: "1006"}, 2, 2,
-		1, ""},
+		1, "", 0},
 	{"remove the leader", 3, plan.Wish{Kind: plan.Remove, Name: "master-a", DropDisk: true},
-		rules{target: "1002", dropDisks: true}, 2, 2, 0, ""},
+		rules{target: "1002", dropDisks: true}, 2, 2, 0, "", 0},
 	{"replace", 3, plan.Wish{Kind: plan.Replace, Name: "master-b", DropDisk: true},
-		rules{target: "1004", dropDisks: true}, 3, 3, 0, ""},
+		rules{target: "1004", dropDisks: true}, 3, 3, 0, "", 0},
 	{"replace in its place", 3, plan.Wish{Kind: plan.Replace, Name: "master-a", InPlace: true}, rules{inPlace: true},
-		3, 3, 0, ""},
+		3, 3, 0, "", 0},
 	{"replace in its place, with a new disk", 3, plan.Wish{Kind: plan.Replace, Name: "master-b", InPlace: true,
-		NewDisk: true}, rules{inPlace: true}, 3, 3, 1, ""},
+		NewDisk: true}, rules{inPlace: true}, 3, 3, 1, "", 0},
 	{"replace the only one in its place", 1, plan.Wish{Kind: plan.Replace, Name: "master-a", InPlace: true,
-		Interrupt: true}, rules{inPlace: true, interrupts: true}, 1, 1, 0, ""},
-	{"roll", 3, plan.Wish{Kind: plan.Roll, Image: newImage}, rules{inPlace: true}, 3, 3, 0, newImage},
-	{"roll to what the document says", 3, plan.Wish{Kind: plan.Roll}, rules{inPlace: true}, 3, 3, 0, oldImage},
+		Interrupt: true}, rules{inPlace: true, interrupts: true}, 1, 1, 0, "", 0},
+	{"roll", 3, plan.Wish{Kind: plan.Roll, Image: newImage}, rules{inPlace: true}, 3, 3, 0, newImage, 0},
+	{"roll to what the document says", 3, plan.Wish{Kind: plan.Roll}, rules{inPlace: true}, 3, 3, 0, oldImage, 0},
 	{"roll the only one", 1, plan.Wish{Kind: plan.Roll, Image: newImage, Interrupt: true},
-		rules{inPlace: true, interrupts: true}, 1, 1, 0, newImage},
-	{"delete", 3, plan.Wish{Kind: plan.Delete}, rules{all: true}, 0, -1, 0, ""},
+		rules{inPlace: true, interrupts: true}, 1, 1, 0, newImage, 0},
+	{"create 3 and what surrounds them", 0, plan.Wish{Kind: plan.Create, Count: 3}, rules{}, 3, 3, 0, "", 10},
+	{"delete, with what surrounds them", 3, plan.Wish{Kind: plan.Delete}, rules{all: true}, 0, -1, 0, "", -1},
+	{"delete", 3, plan.Wish{Kind: plan.Delete}, rules{all: true}, 0, -1, 0, "", 0},
 }
 
 // inWorld runs a test in a world whose agents live, in time that passes at once.
@@ -72,6 +83,32 @@ func inWorld(t *testing.T, replicas int, do func(t *testing.T, w *world)) {
 		time.Sleep(20 * time.Second)
 		do(t, w)
 	})
+}
+
+// inWorld runs a test in the world that the command is meant for. What it is to delete is there.
+func (c command) inWorld(t *testing.T, do func(t *testing.T, w *world)) {
+	t.Helper()
+	inWorld(t, c.replicas, func(t *testing.T, w *world) {
+		if w.surrounded = c.around != 0; c.around < 0 {
+			surround(t, fleetOf(w))
+			w.changes = 0
+		}
+		do(t, w)
+	})
+}
+
+// surround makes all that the document asks for.
+func surround(t *testing.T, f *fleet.Fleet) {
+	t.Helper()
+	wanted, _, err := f.Cloud.Surroundings(t.Context(), f.Wanted())
+	if err != nil || len(wanted) == 0 {
+		t.Fatal(err, wanted)
+	}
+	for _, r := range wanted {
+		if err := f.Cloud.InsertResource(t.Context(), r); err != nil {
+			t.Fatal(err)
+		}
+	}
 }
 
 // talk agrees to everything.
@@ -89,6 +126,7 @@ func (c command) run(ctx context.Context, w *world) error {
 func (c command) check(t *testing.T, w *world) {
 	t.Helper()
 	time.Sleep(10 * time.Second)
+	around := w.left()
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	voters, touch := w.votes()
@@ -101,6 +139,9 @@ func (c command) check(t *testing.T, w *world) {
 	if len(w.vms) != c.vms || c.voters >= 0 && (voters != c.voters || touch != c.voters) || spare != c.spare {
 		t.Errorf("%d VMs, %d voters (%d in touch), %d disks that no VM has; want %d, %d, %d", len(w.vms), voters, touch,
 			spare, c.vms, c.voters, c.spare)
+	}
+	if len(around) != max(0, c.around) {
+		t.Errorf("around them are %d, want %d: %v", len(around), max(0, c.around), around)
 	}
 	for _, p := range w.places() {
 		v := w.vms[p]
@@ -115,7 +156,7 @@ func (c command) check(t *testing.T, w *world) {
 func TestEachCommandIsCarriedOut(t *testing.T) {
 	for _, c := range commands {
 		t.Run(c.name, func(t *testing.T) {
-			inWorld(t, c.replicas, func(t *testing.T, w *world) {
+			c.inWorld(t, func(t *testing.T, w *world) {
 				began := time.Now()
 				if err := c.run(t.Context(), w); err != nil {
 					t.Fatal(err)
@@ -141,7 +182,7 @@ func TestAFaultAtEachStepIsCompletedByRunningAgain(t *testing.T) {
 	lost := errors.New("the connection was lost")
 	for _, c := range commands {
 		changes := 0
-		inWorld(t, c.replicas, func(t *testing.T, w *world) {
+		c.inWorld(t, func(t *testing.T, w *world) {
 			if err := c.run(t.Context(), w); err != nil {
 				t.Fatal(err)
 			}
@@ -153,7 +194,7 @@ func TestAFaultAtEachStepIsCompletedByRunningAgain(t *testing.T) {
 		for at := 1; at <= changes; at++ {
 			for _, fault := range []string{"fails before", "fails after", "interrupted"} {
 				t.Run(fmt.Sprintf("%s, change %d %s", c.name, at, fault), func(t *testing.T) {
-					inWorld(t, c.replicas, func(t *testing.T, w *world) {
+					c.inWorld(t, func(t *testing.T, w *world) {
 						ctx, interrupt := context.WithCancel(t.Context())
 						defer interrupt()
 						w.hurt = func(n int, effect bool) error {
@@ -226,7 +267,7 @@ func TestInterruptedAtAWait(t *testing.T) {
 		for at := 1; ; at++ {
 			waited := false
 			t.Run(fmt.Sprintf("%s, wait %d", c.name, at), func(t *testing.T) {
-				inWorld(t, c.replicas, func(t *testing.T, w *world) {
+				c.inWorld(t, func(t *testing.T, w *world) {
 					ctx, interrupt := context.WithCancel(t.Context())
 					defer interrupt()
 					waits, changes := 0, 0
@@ -264,7 +305,7 @@ func TestAStaleReportOfTheLeaderTakesNobodyAway(t *testing.T) {
 			continue
 		}
 		t.Run(c.name, func(t *testing.T) {
-			inWorld(t, c.replicas, func(t *testing.T, w *world) {
+			c.inWorld(t, func(t *testing.T, w *world) {
 				w.mute[w.leader] = true
 				began := time.Now()
 				err := c.run(t.Context(), w)

@@ -42,7 +42,12 @@ type world struct {
 	hasRecord    bool
 	formed       bool
 	reports      map[replica.Place]report.Sighting
-	ids          int
+	// around are the resources around the masters, by their links. surrounded: the document asks for them.
+	around     map[string]gce.Resource
+	surrounded bool
+	// left lists them, wherever they are.
+	left func() []string
+	ids  int
 
 	// rules are what the wish that is carried out allows.
 	rules rules
@@ -76,7 +81,8 @@ type member struct {
 func newWorld(t *testing.T, replicas int) *world {
 	w := &world{t: t, vms: map[replica.Place]*vm{}, disks: map[string]*gce.FleetDisk{},
 		members: map[replica.Place]*member{}, incarnations: map[replica.Place][]record.Incarnation{},
-		reports: map[replica.Place]report.Sighting{}, mute: map[replica.Place]bool{}}
+		reports: map[replica.Place]report.Sighting{}, mute: map[replica.Place]bool{}, around: map[string]gce.Resource{}}
+	w.left = func() []string { return slices.Sorted(maps.Keys(w.around)) }
 	for n := range replicas {
 		p := place(n)
 		disk := p.Name + "-data"
@@ -444,6 +450,62 @@ func (w *world) DeleteVM(_ context.Context, p replica.Place, id string) error {
 		}
 		w.disks[p.Zone+"/"+v.DataDisk].Users = nil
 		delete(w.vms, p)
+		return nil
+	})
+}
+
+func link(r gce.Resource) string { return fmt.Sprint(r.Kind, " ", r.Zone, "/", r.Name) }
+
+// Surroundings finds what is wanted by its name.
+func (w *world) Surroundings(_ context.Context, s gce.Surroundings) (wanted, there []gce.Resource, err error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	wanted = s.Resources()
+	for _, r := range wanted {
+		if is, found := w.around[link(r)]; found {
+			there = append(there, is)
+		}
+	}
+	return wanted, there, nil
+}
+
+// InsertResource refuses what refers to something that is not there.
+func (w *world) InsertResource(_ context.Context, r gce.Resource) error {
+	return w.change(func() error {
+		if is, found := w.around[link(r)]; found {
+			if !is.Made {
+				return errors.New("another one has that name")
+			}
+			return nil
+		}
+		needs := map[gce.ResourceKind]gce.ResourceKind{gce.BackendService: gce.HealthCheck,
+			gce.ForwardingRule: gce.BackendService}[r.Kind]
+		if _, found := w.around[link(gce.Resource{Kind: needs, Name: r.Name})]; needs != "" && !found {
+			return fmt.Errorf("%s %s needs a %s", r.Kind, r.Name, needs)
+		}
+		r.ID = w.id()
+		w.around[link(r)] = r
+		return nil
+	})
+}
+
+// DeleteResource refuses what another refers to, and what nobody made for the cluster.
+func (w *world) DeleteResource(_ context.Context, r gce.Resource) error {
+	return w.change(func() error {
+		is, found := w.around[link(r)]
+		if !found {
+			return nil
+		}
+		user := map[gce.ResourceKind]gce.ResourceKind{gce.HealthCheck: gce.BackendService,
+			gce.Address: gce.ForwardingRule, gce.EndpointGroup: gce.BackendService,
+			gce.BackendService: gce.ForwardingRule}[r.Kind]
+		if _, used := w.around[link(gce.Resource{Kind: user, Name: r.Name})]; used {
+			return fmt.Errorf("%s %s is in use", r.Kind, r.Name)
+		}
+		if is.ID != r.ID || !is.Made || !w.rules.all || len(w.vms) > 0 {
+			w.t.Errorf("%s %s is deleted: %+v", r.Kind, r.Name, is)
+		}
+		delete(w.around, link(r))
 		return nil
 	})
 }

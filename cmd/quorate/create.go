@@ -14,10 +14,11 @@ func newCreate() *cobra.Command {
 	cmd := &cobra.Command{Use: "create", Short: "Make a cluster: its record, and the VMs and disks of its masters",
 		Args: command.NoArguments,
 		Long: `Make a cluster: its record, and the VMs and disks of its masters, as many as replicas of the document says,
-made as its section gce says. It waits until each is a member and ready.
+made as its section gce says. It waits until each is a member and ready. Before them it makes the firewall rules, where
+gce.firewall asks for them, and the load balancer, where gce.loadBalancer does.
 
-The bucket, the key, the service account, the endpoint's address and its load balancer, and the firewall rules have to
-be there: 'quorate gce check' names what is missing.` + planText,
+The bucket, the key, the service account and an external address have to be there: 'quorate gce check' names what is
+missing. What has a name that is needed, and differs, is refused and never changed.` + planText,
 		Example: `  quorate create -f cluster.yaml --dry-run
   quorate create -f cluster.yaml --zone us-central1-a --zone us-central1-b --zone us-central1-c`,
 		RunE: func(cmd *cobra.Command, _ []string) error {

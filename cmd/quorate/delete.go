@@ -13,7 +13,9 @@ func newDelete() *cobra.Command {
 	cmd := &cobra.Command{Use: "delete", Short: "Delete a cluster: the VMs and data disks of all its masters",
 		Args: command.NoArguments,
 		Long: `Delete a cluster: the VMs of all its masters, and every data disk that has its label, with etcd's data. The
-record stays, and with it the snapshots and the sealed CA keys. It asks for the cluster's name.` + planText,
+record stays, and with it the snapshots and the sealed CA keys. Of the load balancer, the firewall rules and the
+internal address that the document names, it deletes what 'quorate create' has made. It asks for the cluster's
+name.` + planText,
 		Example: `  quorate delete --config cluster.yaml`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return f.carryOut(cmd, plan.Wish{Kind: plan.Delete}, func(plan.Plan) error {

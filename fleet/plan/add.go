@@ -50,12 +50,11 @@ func (b *builder) warnOf(places []replica.Place) {
 	}
 }
 
-// create makes as many replicas as are wanted, all at once, and waits for them. It goes on where it stopped.
+// create makes what surrounds the replicas, then as many of them as are wanted, all at once, and waits for them. It
+// goes on where it stopped.
 func (b *builder) create() error {
-	if b.Record.Formed && len(b.Known()) == 0 {
-		return refuse(NoSuchReplica,
-			"If its disks are left, make VMs of the same names with them: they go on by themselves.",
-			"The record says that this cluster was formed, and no VM of it is there.")
+	if err := b.surround(); err != nil {
+		return err
 	}
 	if !b.Record.Begun {
 		b.step(Step{Act: BeginRecord}, "", "",

@@ -19,5 +19,5 @@
 //     one replica is replaced in its place only where the operator accepts that nobody is served meanwhile.
 //   - A data disk is deleted only where the operator asked for it, by its numeric id, and after its VM.
 //
-// It reads no clock, asks nobody, and knows nothing of load balancers.
+// It reads no clock, asks nobody, and knows no load balancer but as resources with fields.
 package plan

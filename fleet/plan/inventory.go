@@ -17,6 +17,8 @@ type Inventory struct {
 	Incomplete string
 	Record     Record
 	Members    Members
+	// Surroundings are read for Create and Delete alone.
+	Surroundings Surroundings
 }
 
 // VM is a master's VM as the Compute API shows it.

@@ -88,7 +88,7 @@ func (b *builder) deleteDisk(p replica.Place, d Disk) {
 		"Delete data disk %s in %s (%s).", d.Name, d.Zone, d.ID)
 }
 
-// deleteAll deletes every VM and data disk of the cluster. The record stays.
+// deleteAll deletes every VM and data disk of the cluster, and then what commands made around them. The record stays.
 func (b *builder) deleteAll() error {
 	b.now = b.Members.count()
 	for _, v := range b.VMs {
@@ -99,6 +99,7 @@ func (b *builder) deleteAll() error {
 	for _, d := range b.Disks {
 		b.deleteDisk(replica.Place{Zone: d.Zone, Name: d.Replica}, d)
 	}
+	b.clear()
 	if len(b.plan.Steps) > 0 {
 		b.warn("Its record, with the snapshots and the sealed CA keys, is kept.")
 	}

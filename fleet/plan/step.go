@@ -22,6 +22,9 @@ const (
 	AwaitLeft   Act = "await-left"
 	DeleteVM    Act = "delete-vm"
 	DeleteDisk  Act = "delete-disk"
+	// CreateResource and DeleteResource are about the surroundings.
+	CreateResource Act = "create-resource"
+	DeleteResource Act = "delete-resource"
 )
 
 // Step is one small thing to do. Its JSON keys are stable.
@@ -35,6 +38,11 @@ type Step struct {
 	Disk   string `json:"disk,omitempty"`
 	DiskID string `json:"diskID,omitempty"`
 	Image  string `json:"image,omitempty"`
+	// Kind and Resource are the kind and the name of one of the surroundings, ResourceID its numeric id where it is
+	// deleted. Its zone is the place's.
+	Kind       string `json:"kind,omitempty"`
+	Resource   string `json:"resource,omitempty"`
+	ResourceID string `json:"resourceID,omitempty"`
 	// Replicas is the number that is ordered.
 	Replicas int `json:"replicas,omitempty"`
 	// What says it in a sentence.
@@ -98,7 +106,13 @@ const (
 	ReplicaIsNotDone = "replica-not-ready"
 	OtherNetwork     = "other-network"
 	StillDiffers     = "still-differs"
+	WasDeleted       = "was-deleted"
+	ResourceDiffers  = "resource-differs"
+	ResourceMissing  = "resource-missing"
 )
+
+// inZone is a place of a zone alone.
+func inZone(zone string) replica.Place { return replica.Place{Zone: zone} }
 
 func riskOf(c count, clients, undo string) Risk {
 	return Risk{Members: c.members, Voters: c.voters, Survives: c.survives(), Clients: clients, Undo: undo}

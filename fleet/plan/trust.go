@@ -13,7 +13,7 @@ func (i Inventory) trust(w Wish) error {
 	case r.Unread != "":
 		return refuse(RecordUnread, "Nothing was changed: check the record with 'quorate record check'.",
 			"The record cannot be gone by: %s.", r.Unread)
-	case !r.Begun && w.Kind != Create:
+	case !r.Begun && w.Kind != Create && !(w.Kind == Delete && len(i.Surroundings.There) > 0):
 		return refuse(RecordNotBegun, "'quorate create' begins it.",
 			"The record has not begun, so there is no cluster yet.")
 	case !r.Begun && len(i.VMs)+len(i.Disks) > 0: // as they are where the document names another bucket

@@ -62,6 +62,9 @@ type Wish struct {
 // Resolve says who is meant: names become places, VMs and disks, and new replicas get their names. It is asked once; a
 // wish that was begun before a crash is found again by what it left.
 func Resolve(w Wish, i Inventory) (Wish, error) {
+	if err := w.isNotDeleted(i); err != nil {
+		return w, err
+	}
 	if err := i.trust(w); err != nil {
 		return w, err
 	}
@@ -83,6 +86,17 @@ func Resolve(w Wish, i Inventory) (Wish, error) {
 		return w.resolveAll(i)
 	}
 	return w, nil
+}
+
+// isNotDeleted refuses to create a cluster whose VMs were all deleted: nobody is left whom a new master could join, and
+// the record does not let it form the cluster again. That is so whatever was reported of before, so it is said at once.
+func (w Wish) isNotDeleted(i Inventory) error {
+	if w.Kind != Create || !i.Record.Formed || len(i.VMs) > 0 || i.Incomplete != "" {
+		return nil
+	}
+	return refuse(WasDeleted, "A new cluster needs another name. If the disks are left, make VMs of the same names "+
+		"with them: they go on by themselves.",
+		"The record says that cluster %s was formed, and the Compute API lists no VM of it.", i.Cluster)
 }
 
 // resolveAll finds the places of all replicas that are to be: those that are there or begun, and new ones.

@@ -37,7 +37,7 @@ func (p *Progress) Tell(e fleet.Event) {
 func (p *Progress) number(s plan.Step) string {
 	at := slices.IndexFunc(p.plan.Steps, func(o plan.Step) bool {
 		return o.Act == s.Act && o.Place == s.Place && o.InstanceID == s.InstanceID && o.DiskID == s.DiskID &&
-			o.Replicas == s.Replicas
+			o.Replicas == s.Replicas && o.Kind == s.Kind && o.Resource == s.Resource
 	})
 	if at < 0 {
 		return "[also] "

@@ -31,8 +31,17 @@ type GCE struct {
 	Tags []string `yaml:"tags,omitempty" json:"tags,omitempty"`
 	// Labels are put on each master and its disks, in addition to quorate-cluster.
 	Labels map[string]string `yaml:"labels,omitempty" json:"labels,omitempty"`
+	// Firewall says who reaches the masters. Without it commands make no rules.
+	Firewall GCEFirewall `yaml:"firewall,omitempty" json:"firewall,omitempty"`
 	// LoadBalancer is the one of the endpoint.
 	LoadBalancer LoadBalancer `yaml:"loadBalancer,omitempty" json:"loadBalancer,omitempty"`
+}
+
+// GCEFirewall is what the firewall rules of a cluster let in, by the masters' service account: among masters etcd, the
+// API and the kubelets; the health checks of load balancers; and the API from some ranges.
+type GCEFirewall struct {
+	// APISources are the ranges from which endpoint.port is reached, such as those of nodes and people.
+	APISources []string `yaml:"apiSources,omitempty" json:"apiSources,omitempty"`
 }
 
 // The types of load balancer.

@@ -57,7 +57,8 @@ func TestWhichLoadBalancerTheMastersAreBehind(t *testing.T) {
 			replica.LoadBalancer{Type: "internal", Name: "lb"}},
 	} {
 		c := withGCE()
-		c.GCE.LoadBalancer = tc.document
+		c.GCE.LoadBalancer, c.Endpoint.InternalIP = tc.document, "10.128.0.99"
+		c.GCE.Firewall.APISources = []string{"10.128.0.0/20", "192.0.2.7/32"}
 		c.SetDefaults()
 		if err := c.Validate(); err != nil {
 			t.Errorf("%s: %v", tc.name, err)
@@ -154,6 +155,14 @@ func TestWhatVMsCannotBeMadeOf(t *testing.T) {
 		{"an unknown load balancer", "gce.loadBalancer.type", func(g *replica.GCE) { g.LoadBalancer.Type = "global" }},
 		{"a load balancer's name in capitals", "gce.loadBalancer.name",
 			func(g *replica.GCE) { g.LoadBalancer = replica.LoadBalancer{Type: "external", Name: "LB"} }},
+		{"an internal load balancer without an address", "gce.loadBalancer.type",
+			func(g *replica.GCE) { g.LoadBalancer.Type = "internal" }},
+		{"an address for a range", "gce.firewall.apiSources[0]",
+			func(g *replica.GCE) { g.Firewall.APISources = []string{"10.128.0.1"} }},
+		{"a range that reads like another", "gce.firewall.apiSources[0]",
+			func(g *replica.GCE) { g.Firewall.APISources = []string{"10.128.0.1/20"} }},
+		{"a range twice", "gce.firewall.apiSources[1]",
+			func(g *replica.GCE) { g.Firewall.APISources = []string{"10.0.0.0/8", "10.0.0.0/8"} }},
 		{"a label in capitals", "gce.labels.Team", func(g *replica.GCE) { g.Labels = map[string]string{"Team": "x"} }},
 		{"a label's value in capitals", "gce.labels.team",
 			func(g *replica.GCE) { g.Labels = map[string]string{"team": "X"} }},

@@ -2,6 +2,7 @@ package replica
 
 import (
 	"fmt"
+	"net/netip"
 	"regexp"
 	"slices"
 	"strconv"
@@ -72,9 +73,31 @@ func (c *Cluster) validateGCE(f *Faults) {
 	}
 	g.validateTags(f)
 	g.validateLabels(f)
+	g.validateSources(f)
+	for kind, address := range map[string]string{ExternalBalancer: c.Endpoint.ExternalIP,
+		InternalBalancer: c.Endpoint.InternalIP} {
+		if g.LoadBalancer.Type == kind && address == "" {
+			f.add("gce.loadBalancer.type", kind, "another type, or endpoint."+kind+"IP: the load balancer's address")
+		}
+	}
 	oneOf(f, "gce.loadBalancer.type", g.LoadBalancer.Type, ExternalBalancer, InternalBalancer, NoBalancer)
 	if name := g.LoadBalancer.Name; name != "" {
 		matches("loadBalancer.name", name, gceName, gceNameRule+"; the cluster's name where it is not given")
+	}
+}
+
+// validateSources refuses what Google takes for no range, and a range that has bits beyond its length: it would read
+// like another one than it is.
+func (g *GCE) validateSources(f *Faults) {
+	for i, source := range g.Firewall.APISources {
+		p, err := netip.ParsePrefix(source)
+		at := fmt.Sprintf("gce.firewall.apiSources[%d]", i)
+		switch {
+		case err != nil || p != p.Masked() || !p.Addr().Is4():
+			f.add(at, source, "a range of IPv4 addresses, such as 10.128.0.0/20")
+		case slices.Contains(g.Firewall.APISources[:i], source):
+			f.add(at, source, "each range once")
+		}
 	}
 }
 

@@ -16,6 +16,18 @@ var (
 	internalProbes = []string{"35.191.0.0/16", "130.211.0.0/22"}
 )
 
+// ProbeRanges are where the health checks come from of load balancers with an external and with an internal address.
+func ProbeRanges(external, internal bool) (out []string) {
+	if external {
+		out = append(out, externalProbes...)
+	}
+	if internal {
+		out = append(out, internalProbes...)
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
+}
+
 // etcdPorts are those of clients and of peers.
 var etcdPorts = []int{2379, 2380}
 
@@ -66,15 +78,8 @@ func (l *list) betweenMasters(f Facts, vms []VM) {
 }
 
 func (l *list) probes(f Facts, vms []VM) {
-	var ranges, closed []string
-	if f.External.IsValid() {
-		ranges = append(ranges, externalProbes...)
-	}
-	if f.Internal.IsValid() {
-		ranges = append(ranges, internalProbes...)
-	}
-	slices.Sort(ranges)
-	ranges = slices.Compact(ranges)
+	var closed []string
+	ranges := ProbeRanges(f.External.IsValid(), f.Internal.IsValid())
 	for _, r := range ranges {
 		for _, vm := range vms {
 			from := source{ranges: []netip.Prefix{netip.MustParsePrefix(r)}}

@@ -1,0 +1,128 @@
+package plan
+
+import (
+	"fmt"
+	"slices"
+)
+
+// Surroundings are what masters need of their project besides VMs and disks: firewall rules and the parts of the load
+// balancer.
+type Surroundings struct {
+	// Wanted are those that the document asks for, in the order in which they can be made; none: commands leave them
+	// alone.
+	Wanted []Resource
+	// There are those of them that were found.
+	There []Resource
+}
+
+// Resource is one of the surroundings, as it is wanted or as it was found.
+type Resource struct {
+	// Kind is such as "health check". Zone is that of an endpoint group.
+	Kind, Zone, Name string
+	// ID is the numeric id of one that was found.
+	ID string
+	// Made: a command made it for this cluster. Of one that is wanted: commands make it; otherwise it has to be there.
+	Made bool
+	// Fields are those that have to be as wanted.
+	Fields []Field
+}
+
+// Field is one field of a resource, by its name in the Compute API.
+type Field struct{ Name, Value string }
+
+// AddressKind is the kind of resource that is known by its number, whatever its name is.
+const AddressKind = "address"
+
+// find is the resource that was found where one is wanted.
+func (s Surroundings) find(w Resource) (Resource, bool) {
+	at := slices.IndexFunc(s.There, func(r Resource) bool {
+		return r.Kind == w.Kind && r.Zone == w.Zone && (r.Name == w.Name || r.Kind == AddressKind)
+	})
+	if at < 0 {
+		return Resource{}, false
+	}
+	return s.There[at], true
+}
+
+// where says in which zone a resource is, of one that is in a zone.
+func (r Resource) where() string {
+	if r.Zone == "" {
+		return ""
+	}
+	return " in " + r.Zone
+}
+
+// surround adds the steps that make what is missing. What has a name that is wanted and is another thing is refused:
+// nothing that is there is changed.
+func (b *builder) surround() error {
+	for _, w := range b.Surroundings.Wanted {
+		r, found := b.Surroundings.find(w)
+		switch {
+		case !found && !w.Made:
+			return refuse(ResourceMissing, "Reserve one ('gcloud compute addresses create "+w.Name+" --region="+
+				b.Record.Region+"'), and name it in the document as endpoint.externalIP.",
+				"The %s %s is not reserved in %s, and Google draws such addresses by itself.", w.Kind, w.Fields[0].Value,
+				b.Record.Region)
+		case !found:
+			b.step(Step{Act: CreateResource, Kind: w.Kind, Resource: w.Name, Place: inZone(w.Zone)}, "", "Delete it.",
+				"Make %s %s%s: %s.", w.Kind, w.Name, w.where(), purposes[w.Kind])
+		default:
+			if err := w.fits(r); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// purposes say what each kind is for.
+var purposes = map[string]string{
+	"firewall rule":   "who reaches which ports of the masters",
+	AddressKind:       "the endpoint's address stays the cluster's",
+	"health check":    "which masters are ready",
+	"endpoint group":  "each master of the zone enters it by itself",
+	"backend service": "connections are spread over the groups",
+	"forwarding rule": "the endpoint's address leads to the masters",
+}
+
+// fits refuses what was found where it is not as wanted.
+func (r Resource) fits(found Resource) error {
+	for _, f := range r.Fields {
+		at := slices.IndexFunc(found.Fields, func(o Field) bool { return o.Name == f.Name })
+		if at >= 0 && found.Fields[at] == f {
+			continue
+		}
+		value := "nothing"
+		if at >= 0 {
+			value = found.Fields[at].Value
+		}
+		return refuse(ResourceDiffers, "Change it or delete it yourself, or have the document name another "+
+			"(gce.loadBalancer.name).", "The %s %s%s is there, and its %s is %q; needed: %q.", r.Kind, found.Name, r.where(),
+			f.Name, value, f.Value)
+	}
+	return nil
+}
+
+// clear adds the steps that delete what commands have made, the last made first.
+func (b *builder) clear() {
+	for _, w := range slices.Backward(b.Surroundings.Wanted) {
+		r, found := b.Surroundings.find(w)
+		switch {
+		case !found:
+		case !r.Made:
+			b.warn("The %s %s%s was not made by quorate, and is kept.", r.Kind, r.Name, r.where())
+		default:
+			b.step(Step{Act: DeleteResource, Kind: r.Kind, Resource: r.Name, ResourceID: r.ID, Place: inZone(r.Zone)}, "",
+				fmt.Sprintf("'quorate create' makes one again%s.", otherAddress(r)), "Delete %s %s%s (%s).", r.Kind, r.Name,
+				r.where(), r.ID)
+		}
+	}
+}
+
+// otherAddress: a number that was given back may be somebody else's by then.
+func otherAddress(r Resource) string {
+	if r.Kind != AddressKind {
+		return ""
+	}
+	return ", if nobody has taken its number meanwhile"
+}
