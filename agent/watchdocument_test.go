@@ -69,7 +69,7 @@ func TestWhatCountsAtOnceIsNotPending(t *testing.T) {
 	former := v.metadata.attributes[ClusterAttribute]
 	const watch = "\nkubelet: {misses: 5, startWithin: 10m}\n"
 	const balanced = "\ngce: {project: example, region: us-central1, zones: [us-central1-a], image: quorate-master, " +
-		"serviceAccount: m@example.iam.gserviceaccount.com, loadBalancer: {type: internal, name: lb}}\n"
+		"serviceAccount: m@example.iam.gserviceaccount.com, loadBalancer: {type: external, name: lb}}\n"
 	for _, c := range []struct {
 		name, document string
 		misses         int
@@ -90,7 +90,7 @@ func TestWhatCountsAtOnceIsNotPending(t *testing.T) {
 		}
 		var want replica.LoadBalancer
 		if strings.Contains(c.document, "loadBalancer") {
-			want = replica.LoadBalancer{Type: "internal", Name: "lb"}
+			want = replica.LoadBalancer{Type: "external", Name: "lb"}
 		}
 		if got := a.inForce(in.cluster).balancer; got != want {
 			t.Errorf("%s: the load balancer in force is %+v, want %+v", c.name, got, want)

@@ -232,6 +232,7 @@ func TestEachRequestOfEachCommandFails(t *testing.T) {
 			c.check(t, w)
 		})
 		sort.Strings(asked)
+		reads := strings.Count(strings.Join(asked, " "), http.MethodGet)
 		for n, method := range asked {
 			n -= slices.Index(asked, method)
 			faults := []fault.Fault{{Kind: "forbidden"}}
@@ -239,8 +240,8 @@ func TestEachRequestOfEachCommandFails(t *testing.T) {
 				faults = append(faults, fault.Fault{Kind: "away"}, fault.Fault{Kind: "lost"},
 					fault.Fault{Kind: "failed", Code: "QUOTA_EXCEEDED", Delay: time.Minute},
 					fault.Fault{Kind: "late", Delay: 5 * time.Minute})
-			} else if n > 6 && n%10 > 0 {
-				continue // it is as the others
+			} else if n > 6 && (n%10 > 0 || n > reads-10) {
+				continue // it is as the others; and what waits may read once more or less in another run
 			}
 			for _, one := range faults {
 				one.Call, one.Skip, one.Times = method+" *", n, 1
@@ -248,7 +249,7 @@ func TestEachRequestOfEachCommandFails(t *testing.T) {
 					func(t *testing.T) { c.meets(t, one) })
 			}
 		}
-		if reads := strings.Count(strings.Join(asked, " "), http.MethodGet); reads < 3 || reads == len(asked) {
+		if reads < 3 || reads == len(asked) {
 			t.Errorf("%s asks %q", c.name, asked)
 		}
 	}

@@ -70,9 +70,9 @@ func TestWhatDiffersOfAVM(t *testing.T) {
 		}, ""},
 		"a document with another load balancer": {func(_ *world, v *vm, _ *replica.GCE) {
 			v.Metadata["quorate-cluster"] = someDocument("replicas: 3\ngce: {" + someGCE +
-				", loadBalancer: {type: internal}}")
+				", loadBalancer: {type: external}}")
 		}, "metadata.quorate-cluster.gce.loadBalancer.name prod-1 ; " +
-			"metadata.quorate-cluster.gce.loadBalancer.type internal none"},
+			"metadata.quorate-cluster.gce.loadBalancer.type external none"},
 		"another attribute": {func(_ *world, v *vm, _ *replica.GCE) { v.Metadata["ssh-keys"] = "x" }, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
