@@ -35,10 +35,10 @@ kubernetes_ldflags() {
   echo "$ld"
 }
 
-# progress shows one line that moves on a terminal, and elsewhere a line for each quarter.
+# progress shows one line that moves on a terminal, and elsewhere a line for each quarter. It runs in the module's folder.
 progress() {
   local total terminal=0
-  total=$(cd "$what" && go list -deps tool | wc -l)
+  total=$(go list -deps tool | wc -l)
   if [[ -t 2 && ${TERM:-dumb} != dumb ]]; then terminal=1; fi
   awk -v what="$what" -v total="$total" -v terminal=$terminal '
     /^[a-zA-Z0-9._\/-]+$/ {

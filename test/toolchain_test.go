@@ -5,6 +5,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"strings"
 	"testing"
 )
 
@@ -27,12 +28,12 @@ func TestEveryModulePinsItsToolchain(t *testing.T) {
 	}
 }
 
-// fakeGo says a version, and builds a file that says with which toolchain.
+// fakeGo says a version, and builds a file that says with which toolchain; as go build -v does, it names a package.
 const fakeGo = `#!/bin/sh
 case "$1" in
 version) echo "go version $FAKE_VERSION" ;;
 list) echo v1.2.3 ;;
-build) for a; do case "$a" in */) echo "$GOTOOLCHAIN" >"$a/program" ;; esac; done ;;
+build) echo example.com/m >&2; for a; do case "$a" in */) echo "$GOTOOLCHAIN" >"$a/program" ;; esac; done ;;
 esac
 `
 
@@ -61,8 +62,12 @@ func TestTheCacheOfImagesKnowsTheToolchain(t *testing.T) {
 		return cmd.CombinedOutput()
 	}
 	for n, version := range []string{"go1.26.4", "go1.26.4", "go1.26.5"} {
-		if out, err := build(version); err != nil {
+		out, err := build(version)
+		if err != nil {
 			t.Fatalf("%v\n%s", err, out)
+		}
+		if said := strings.Contains(string(out), "etcd: 1 of 1 packages compiled"); said == (n == 1) {
+			t.Errorf("build %d, with %s, says how far it is: %v\n%s", n+1, version, said, out)
 		}
 		built, err := filepath.Glob(filepath.Join(dir, "cache/images/etcd-*"))
 		if want := 1 + n/2; err != nil || len(built) != want {
