@@ -34,7 +34,7 @@ func (a *Agent) keepAccess(ctx context.Context, in joined) {
 			a.waits.Release(roleNotGranted)
 			return
 		}
-		a.waits.hold(roleNotGranted, err, roleNext)
+		a.waits.HoldFor(roleNotGranted, err, roleNext)
 		select {
 		case <-ctx.Done():
 			return

@@ -53,7 +53,7 @@ func (a *Agent) keepAddons(ctx context.Context, in joined) {
 				retry.Reset()
 				a.waits.Release(addonsRoleNotGranted)
 			} else if ctx.Err() == nil {
-				a.waits.hold(addonsRoleNotGranted, err, addonsRoleNext)
+				a.waits.HoldFor(addonsRoleNotGranted, err, addonsRoleNext)
 				next = time.Now().Add(retry.Next())
 			}
 		}
@@ -92,7 +92,7 @@ func (a *Agent) showAddons(s plan.Status, answered bool, now time.Time) {
 			a.waits.Release(name)
 			continue
 		}
-		a.waits.hold(name, errors.New(waits[i].Reason), waits[i].Next)
+		a.waits.HoldFor(name, errors.New(waits[i].Reason), waits[i].Next)
 	}
 }
 

@@ -34,6 +34,8 @@ import (
 	"time"
 
 	"github.com/quorate/quorate/addons/plan"
+	"github.com/quorate/quorate/agent/datadisk"
+	"github.com/quorate/quorate/agent/endpoint"
 	"github.com/quorate/quorate/agent/kubelet"
 	"github.com/quorate/quorate/certs"
 	"github.com/quorate/quorate/etcdmember"
@@ -46,6 +48,7 @@ import (
 
 // Metadata says who this VM is. Its calls try again until ctx is done; an error is final.
 type Metadata interface {
+	endpoint.Interfaces
 	Identity(ctx context.Context) (replica.Identity, error)
 	// Attribute returns an attribute of the instance, and whether there is one.
 	Attribute(ctx context.Context, key string) (value string, found bool, err error)
@@ -54,9 +57,6 @@ type Metadata interface {
 	Watch(ctx context.Context, key string, changed func(value string, present bool)) error
 	// Time is by the server's clock.
 	Time(ctx context.Context) (time.Time, error)
-	// WatchInterfaces calls changed with the VM's interfaces, and again when they change, until ctx is done. An answer
-	// of no use goes to refused, and what was said before holds. It calls one of the two at a time.
-	WatchInterfaces(ctx context.Context, changed func([]replica.Interface), refused func(error)) error
 	// WatchMaintenanceEvent calls changed with what the host plans for this VM (NONE: nothing) at once, and again when
 	// it changes, until ctx is done.
 	WatchMaintenanceEvent(ctx context.Context, changed func(event string)) error
@@ -80,9 +80,9 @@ type Cloud struct {
 	// Reports may be nil: then people outside learn nothing.
 	Reports Reports
 	// Balancer may be nil: then nobody is attached to the load balancer.
-	Balancer Balancer
+	Balancer endpoint.Balancer
 	// DataDisk asks how the cloud shows the data disk; an error may pass. Nil: this VM has no data disk of its own.
-	DataDisk func(ctx context.Context) (replica.Disk, error)
+	DataDisk datadisk.Ask
 }
 
 // Notifier reports to the service manager how far the replica is. Its calls return at once, with or without a manager.
@@ -102,11 +102,11 @@ type Config struct {
 	Open     func(ctx context.Context, self replica.Identity, c *replica.Cluster) (Cloud, error)
 	Notify   Notifier
 	// LocalRoutes are the kernel's, of this VM.
-	LocalRoutes LocalRoutes
+	LocalRoutes endpoint.LocalRoutes
 	// Baked is the configuration that the image brings, which the instance's attribute overrides; it may not exist.
 	Baked string
 	// ImageDisk is the data disk that the image mounts. It has to be mounted also where the configuration names none.
-	ImageDisk ImageDisk
+	ImageDisk datadisk.Image
 	// RunDir is on a tmpfs: sockets, and what is true of this boot alone. LogDir takes the components' logs; empty: the
 	// journal does. AuditDir takes the audit log, which is a file in any case.
 	RunDir, LogDir, AuditDir string
@@ -158,12 +158,11 @@ type Agent struct {
 	// is what of it counts at once; nil: as at the agent's start.
 	pending    []replica.Change
 	atOnce     *atOnce
-	disk       dataDisk
-	disks      diskPlaces
+	disk       *datadisk.Disk
 	reports    Reports
 	nodeEvents *nodeEvents       // nil until the document is known
 	encryption *certs.Encryption // what the apiserver does since its start; nil before
-	endpoint   endpointPlace
+	backend    *endpoint.Backend
 	// certificates are as ensure last found them; what it leads to is never written again.
 	certificates []certs.Expiry
 
@@ -171,7 +170,7 @@ type Agent struct {
 	accounts map[string]supervisor.Account
 
 	tracker *waits.Tracker
-	waits   *agentWaits
+	waits   *waits.Phased
 	// kubelet is nil where nothing is watched. Each of its units has waits of its own.
 	kubelet                    *kubelet.Watch
 	kubeletWaits, runtimeWaits *waits.Source
@@ -188,10 +187,11 @@ type Agent struct {
 
 func newAgent(cfg Config, children *supervisor.Supervisor) *Agent {
 	tracker := waits.New(cfg.Log, filepath.Join(cfg.RunDir, "waits.json"))
-	return &Agent{cfg: cfg, supervisor: children, since: time.Now(), tracker: tracker,
+	own := &waits.Phased{Source: tracker.Source("agent", "phase", 0)}
+	return &Agent{cfg: cfg, supervisor: children, since: time.Now(), tracker: tracker, waits: own,
 		boot:         bootTimes{begun: time.Now()},
-		disks:        realDisks,
-		waits:        &agentWaits{Source: tracker.Source("agent", "phase", 0)},
+		backend:      endpoint.NewBackend(cfg.Log, own),
+		disk:         datadisk.New(cfg.Log, own, cfg.ImageDisk),
 		runtimeWaits: tracker.Source("runtime", "phase", 0), kubeletWaits: tracker.Source("kubelet", "phase", 0),
 		fitWanted: make(chan struct{}, 1), documentChanged: make(chan struct{}, 1), leasesOpen: make(chan struct{})}
 }
@@ -255,7 +255,8 @@ func (a *Agent) liveUntilEnded(ctx context.Context) error {
 
 // live is the boot, phase after phase, and what follows it. end ends ctx where the replica has to be started again.
 func (a *Agent) live(ctx context.Context, end context.CancelCauseFunc) error {
-	defer a.keepRoutes(ctx)()
+	routes := endpoint.NewRoutes(a.cfg.Log, a.waits, a.cfg.LocalRoutes)
+	defer background(ctx, func(ctx context.Context) { routes.Run(ctx, a.cfg.Metadata) })()
 	defer a.keepMaintenance(ctx)()
 	a.pace(ctx)
 	self, err := enter(ctx, a, PhaseIdentity, nothing{}, a.identify)
@@ -268,9 +269,9 @@ func (a *Agent) live(ctx context.Context, end context.CancelCauseFunc) error {
 	if self, err = enter(ctx, a, PhaseDataDisk, self, a.awaitDisk); err != nil {
 		return err
 	}
-	defer a.keepRoom(ctx)()
+	defer background(ctx, func(ctx context.Context) { a.disk.WatchRoom(ctx, self.cluster.Etcd.DataDir) })()
 	a.readPrograms(ctx, self)
-	defer a.learnDisk(ctx, self, a.remember)()
+	defer a.learnDisk(ctx, self)()
 	recorded, err := enter(ctx, a, PhaseRecord, self, a.readRecord)
 	if err != nil {
 		return err
@@ -305,7 +306,7 @@ func (a *Agent) superviseChildren(ctx context.Context) (stop func(why error) err
 	return func(why error) error {
 		a.cfg.Notify.Stopping()
 		a.setPhase(PhaseStopping)
-		gone := a.leaveBalancer(run)
+		gone := a.backend.Leave(run, a.wantedGroup(), detachTimeout)
 		switch {
 		case errors.Is(why, member.ErrRemoved), a.leaderless(run):
 			a.giveUp(run)
@@ -325,6 +326,6 @@ func (a *Agent) setPhase(p Phase) {
 	a.mu.Lock()
 	a.phase, a.since, a.ready = p, time.Now(), p == PhaseKeep
 	a.mu.Unlock()
-	a.waits.enter(p)
+	a.waits.Enter(string(p))
 	a.cfg.Notify.Status(p.forPeople())
 }

@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/quorate/quorate/agent/datadisk"
 	"github.com/quorate/quorate/certs"
 	"github.com/quorate/quorate/controlplane"
 	"github.com/quorate/quorate/etcdmember"
@@ -37,7 +38,7 @@ type identity struct {
 	Document string           `json:"document"`
 	DiskID   string           `json:"diskID"`
 	// ImageDisk is this boot's, for the commands that load the document again.
-	ImageDisk ImageDisk `json:"imageDisk,omitzero"`
+	ImageDisk datadisk.Image `json:"imageDisk,omitzero"`
 }
 
 func (id identity) sameBoot(other identity) bool {
@@ -83,7 +84,7 @@ func (a *Agent) openFormer(ctx context.Context, id identity, why error) (identif
 	if err != nil {
 		return identified{}, why
 	}
-	a.waits.hold(documentRefused, why, documentRefusedNext)
+	a.waits.HoldFor(documentRefused, why, documentRefusedNext)
 	return in, nil
 }
 
@@ -101,8 +102,8 @@ func (a *Agent) open(ctx context.Context, id identity) (identified, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.self, a.cluster, a.reports = id.Self, cluster, cloud.Reports
-	a.endpoint.open(cloud.Balancer)
-	a.disk = dataDisk{exists: cloud.DataDisk != nil, id: id.DiskID}
+	a.backend.Open(cloud.Balancer)
+	a.disk.Open(cloud.DataDisk != nil, id.DiskID)
 	a.files = certs.Files{Dir: filepath.Join(cluster.Etcd.DataDir, "pki"), Volatile: filepath.Join(a.cfg.RunDir, "pki")}
 	return identified{id.Self, cluster, cloud, id}, nil
 }
@@ -178,7 +179,7 @@ func (a *Agent) remember(id identity) error {
 var ErrNoConfiguration = errors.New("no configuration")
 
 // loadCluster merges the document that the image brings with the instance's.
-func loadCluster(bakedFile, attribute string, disk ImageDisk) (*replica.Cluster, error) {
+func loadCluster(bakedFile, attribute string, disk datadisk.Image) (*replica.Cluster, error) {
 	var sources []replica.Source
 	baked, err := os.ReadFile(bakedFile)
 	switch {
@@ -199,7 +200,28 @@ func loadCluster(bakedFile, attribute string, disk ImageDisk) (*replica.Cluster,
 	if err != nil {
 		return nil, err
 	}
-	return c, disk.require(c)
+	return c, disk.Require(c)
+}
+
+// awaitDisk waits until the data disk can be used, and makes the data directory.
+func (a *Agent) awaitDisk(ctx context.Context, in identified) (identified, error) {
+	if name := in.cluster.Etcd.DataDisk; name != "" {
+		if err := a.disk.AwaitMount(ctx, name, in.cluster.Etcd.DataDir); err != nil {
+			return in, err
+		}
+	}
+	if err := os.MkdirAll(in.cluster.Etcd.DataDir, 0o700); err != nil {
+		return in, fmt.Errorf("make the data directory: %w", err)
+	}
+	return in, a.openFolders(in.cluster.Etcd.DataDir)
+}
+
+// learnDisk has the disk's id learned, and remembered for the rest of this boot. It waits for it only a moment.
+func (a *Agent) learnDisk(ctx context.Context, in identified) (stop func()) {
+	return a.disk.Learn(ctx, in.self.Place, in.cloud.DataDisk, func(id string) error {
+		in.identity.DiskID = id
+		return a.remember(in.identity)
+	})
 }
 
 // recorded is what the record phase finds out: a bundle exists, or this replica is the one to make it.
@@ -213,7 +235,7 @@ type recorded struct {
 // etcd has run, with certificates that work, has all that it takes: the record is read when etcd is decided on, and a
 // restart may do without.
 func (a *Agent) readRecord(ctx context.Context, in identified) (recorded, error) {
-	if err := a.awaitOneWriter(ctx); err != nil {
+	if err := a.disk.AwaitOneWriter(ctx); err != nil {
 		return recorded{}, err
 	}
 	m := etcdmember.New(a.memberConfig(in))
@@ -231,7 +253,7 @@ func (a *Agent) readRecord(ctx context.Context, in identified) (recorded, error)
 func (a *Agent) memberConfig(in identified) etcdmember.Config {
 	return etcdmember.Config{
 		Log: a.cfg.Log, Me: in.self, Cluster: in.cluster, Files: a.files, TLS: a.etcdTLS,
-		Waits: a.tracker, RunDir: a.cfg.RunDir, HostsFile: a.cfg.HostsFile, DiskID: a.diskID,
+		Waits: a.tracker, RunDir: a.cfg.RunDir, HostsFile: a.cfg.HostsFile, DiskID: a.disk.ID,
 		Preflight: func(ctx context.Context) error { return a.preflight(ctx, in) },
 		Record:    in.cloud.Record, Compute: in.cloud.Compute, Child: a.etcdChild(),
 		StartAnyway: a.saidStartAnyway, MakeDirectory: a.makeDirectory, AtStep: a.cfg.AtStep,
@@ -255,7 +277,7 @@ type joined struct{ certified }
 
 // settle takes this replica's place in etcd.
 func (a *Agent) settle(ctx context.Context, in certified) (joined, error) {
-	if err := a.awaitOneWriter(ctx); err != nil { // the answer may have come since the record was read
+	if err := a.disk.AwaitOneWriter(ctx); err != nil { // the answer may have come since the record was read
 		return joined{}, err
 	}
 	if err := in.membership.Settle(ctx); err != nil {

@@ -56,7 +56,7 @@ func (a *Agent) certify(ctx context.Context, in recorded) (certified, error) {
 		return out, err
 	}
 	out.lacking = true
-	a.waits.hold(certificatesNotRenewed, err, certificatesNext)
+	a.waits.HoldFor(certificatesNotRenewed, err, certificatesNext)
 	return out, nil
 }
 
@@ -153,11 +153,11 @@ const (
 func (a *Agent) holdForBundle(err error) {
 	if errors.Is(err, errClock) {
 		a.waits.Release(bundleUnreadable)
-		a.waits.hold(clockWrong, err, clockNext)
+		a.waits.HoldFor(clockWrong, err, clockNext)
 		return
 	}
 	a.waits.Release(clockWrong)
-	a.waits.hold(bundleUnreadable, err, bundleRetry)
+	a.waits.HoldFor(bundleUnreadable, err, bundleRetry)
 }
 
 // bundleOnce makes the bundle where that is this replica's to do, and else reads it. A disk that has seen a bundle

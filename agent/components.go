@@ -16,6 +16,7 @@ import (
 	"github.com/quorate/quorate/controlplane"
 	"github.com/quorate/quorate/internal/backoff"
 	"github.com/quorate/quorate/internal/durable"
+	"github.com/quorate/quorate/internal/waits"
 	"github.com/quorate/quorate/supervisor"
 )
 
@@ -35,7 +36,7 @@ type components struct {
 	logDir     string
 	supervisor *supervisor.Supervisor
 	programs   *programs
-	waits      *agentWaits
+	waits      *waits.Phased
 	// input says what they have to be, but for encryption and the other members that the apiserver uses.
 	input  func() controlplane.Input
 	others []string
@@ -132,24 +133,15 @@ func (c *components) fit(ctx context.Context) {
 	if ctx.Err() != nil {
 		return
 	}
-	c.wait(programUnusable, unusable, "Put a program of the right version there: it is checked again within ten "+
-		"seconds, and started.")
-	c.wait(notFitted, failed, "It is tried again within ten seconds; what runs goes on as it is.")
+	c.waits.HoldWhile(programUnusable, unusable, "Put a program of the right version there: it is checked again "+
+		"within ten seconds, and started.")
+	c.waits.HoldWhile(notFitted, failed, "It is tried again within ten seconds; what runs goes on as it is.")
 	c.fitted, c.pause = time.Now(), 0
 	if unusable == nil && failed == nil {
 		c.retry.Reset()
 		return
 	}
 	c.pause = c.retry.Next()
-}
-
-// wait holds a wait while there is a cause for it.
-func (c *components) wait(name string, cause error, next string) {
-	if cause == nil {
-		c.waits.Release(name)
-		return
-	}
-	c.waits.hold(name, cause, next)
 }
 
 func (c *components) fitOnce(ctx context.Context) (unusable, failed error) {
@@ -173,7 +165,7 @@ func (c *components) fitOnce(ctx context.Context) (unusable, failed error) {
 			errs = append(errs, c.start(ctx, spec))
 		}
 	}
-	return oneLine(faults), oneLine(errs)
+	return waits.OneLine(faults), waits.OneLine(errs)
 }
 
 // specs are the components as they have to run, in the order of their start. The files that they read are written.
@@ -233,7 +225,7 @@ func writePublic(f controlplane.File) error {
 // or does not matter: a process that is up has its program in memory, however its file changes.
 func (c *components) runs(spec supervisor.Spec) bool {
 	before, ok := c.started[spec.Name]
-	if s, _ := find(c.supervisor, spec.Name); ok && s.State == supervisor.Stopped {
+	if s, _ := c.supervisor.StatusOf(spec.Name); ok && s.State == supervisor.Stopped {
 		delete(c.started, spec.Name) // the end of a term has stopped it
 		return false
 	}
@@ -263,14 +255,14 @@ func (c *components) clashes(ctx context.Context, spec supervisor.Spec) error {
 
 // isUp says that a component's process has come up and not ended since.
 func (c *components) isUp(name string) bool {
-	s, _ := find(c.supervisor, name)
+	s, _ := c.supervisor.StatusOf(name)
 	return s.State == supervisor.Ready || s.State == supervisor.Degraded
 }
 
 // hasBegun says that the processes of those names were started, so that others may be started after them.
 func (c *components) hasBegun(names []string) bool {
 	for _, name := range names {
-		if _, ok := find(c.supervisor, name); !ok {
+		if _, ok := c.supervisor.StatusOf(name); !ok {
 			return false
 		}
 	}
@@ -360,7 +352,7 @@ func (c *components) observe(now time.Time) {
 	if logs == "" {
 		logs = "the journal"
 	}
-	c.wait(componentNotReady, oneLine(late),
+	c.waits.HoldWhile(componentNotReady, waits.OneLine(late),
 		"It is started again by itself. What it says is in "+logs+", in the log of its name.")
 }
 

@@ -75,7 +75,7 @@ func (f fitting) components() *components {
 }
 
 func (f fitting) state(name string) supervisor.State {
-	s, _ := find(f.supervisor, name)
+	s, _ := f.supervisor.StatusOf(name)
 	return s.State
 }
 
@@ -126,7 +126,7 @@ func TestFittingStartsAgainOnlyWhatDiffers(t *testing.T) {
 	if len(first) != 3 {
 		t.Fatalf("started %v", first)
 	}
-	before, _ := find(a.supervisor, replica.Scheduler)
+	before, _ := a.supervisor.StatusOf(replica.Scheduler)
 	c.fit(t.Context())
 	for name, s := range c.started {
 		if !sameProcess(first[name].spec, s.spec) {
@@ -138,7 +138,7 @@ func TestFittingStartsAgainOnlyWhatDiffers(t *testing.T) {
 	if sameProcess(first[replica.APIServer].spec, c.started[replica.APIServer].spec) {
 		t.Error("the apiserver still uses the other member")
 	}
-	if now, _ := find(a.supervisor, replica.Scheduler); !now.Since.Equal(before.Since) {
+	if now, _ := a.supervisor.StatusOf(replica.Scheduler); !now.Since.Equal(before.Since) {
 		t.Errorf("the scheduler was started again: %+v, was %+v", now, before)
 	}
 	if got := c.started[replica.APIServer].spec.After; len(got) != 1 || got[0] != etcdName {
@@ -178,7 +178,7 @@ func TestAProgramThatCannotBeUsedIsAWait(t *testing.T) {
 					t.Errorf("it is tried again after %s", components.pause)
 				}
 				for _, name := range []string{replica.APIServer, replica.Scheduler, replica.ControllerManager} {
-					_, runs := find(a.supervisor, name)
+					_, runs := a.supervisor.StatusOf(name)
 					if want := program != replica.APIServer && name != program; runs != want {
 						t.Errorf("%s is started: %t, want %t", name, runs, want)
 					}
@@ -219,7 +219,7 @@ func TestAProgramThatIsSilentIsAWait(t *testing.T) {
 // cannot be used, and is launched at once with one that can be.
 func TestAProgramThatIsReplacedWhileItsComponentIsDown(t *testing.T) {
 	f, c := runningPlane(t)
-	pid := func() int { s, _ := find(f.supervisor, replica.APIServer); return s.PID }
+	pid := func() int { s, _ := f.supervisor.StatusOf(replica.APIServer); return s.PID }
 	eventually(t, "it hangs", func() bool { return f.state(replica.APIServer) == supervisor.Starting && pid() != 0 })
 	hanging := pid()
 	f.put(replica.APIServer, otherVersion)
@@ -408,7 +408,7 @@ func TestAComponentThatDoesNotComeUpIsAWait(t *testing.T) {
 	if n := strings.Count(log.String(), "\n"); n != 1 {
 		t.Errorf("%d lines:\n%s", n, log.String())
 	}
-	if s, _ := find(a.supervisor, replica.APIServer); s.Restarts == 0 {
+	if s, _ := a.supervisor.StatusOf(replica.APIServer); s.Restarts == 0 {
 		t.Error("it was not started again meanwhile: this test shows nothing")
 	}
 	if strings.Contains(reasons[0], replica.Scheduler) {
@@ -480,7 +480,7 @@ func TestTheSigningKeyReachesTheControllerManagerAlthoughAFitFailed(t *testing.T
 	ended := make(chan struct{})
 	go func() { defer close(ended); c.keep(ctx) }()
 	eventually(t, "the controller-manager is there",
-		func() bool { _, ok := find(a.supervisor, replica.ControllerManager); return ok })
+		func() bool { _, ok := a.supervisor.StatusOf(replica.ControllerManager); return ok })
 	obstacle := filepath.Join(a.cfg.RunDir, "authentication.yaml")
 	if err := errors.Join(os.Remove(obstacle), os.MkdirAll(filepath.Join(obstacle, "x"), 0o700)); err != nil {
 		t.Fatal(err)

@@ -34,7 +34,7 @@ func (a *Agent) keepControlPlane(ctx context.Context, in joined) (stop func()) {
 	duties.Go(func() { a.keepLeaders(ctx) })
 	duties.Go(func() { a.standForElection(ctx, in) })
 	duties.Go(func() { a.keepAddons(ctx, in) })
-	duties.Go(func() { a.keepEndpoint(ctx, in.identified, a.apiServerReady) })
+	duties.Go(func() { a.backend.Run(ctx, a.wantedGroup, a.apiServerReady) })
 	return func() { cancel(); duties.Wait() }
 }
 
@@ -54,7 +54,7 @@ func (a *Agent) newComponents(in joined, others []string, home <-chan struct{}) 
 func (a *Agent) awaitAPIServer(ctx context.Context, in joined) (joined, error) {
 	for {
 		changed := a.supervisor.Changed()
-		if s, ok := find(a.supervisor, replica.APIServer); ok && s.State == supervisor.Ready {
+		if s, ok := a.supervisor.StatusOf(replica.APIServer); ok && s.State == supervisor.Ready {
 			return in, nil
 		}
 		select {
@@ -63,6 +63,13 @@ func (a *Agent) awaitAPIServer(ctx context.Context, in joined) (joined, error) {
 			return in, errors.New("the apiserver was not ready yet")
 		}
 	}
+}
+
+// apiServerReady says whether the own apiserver is ready, and what closes when that may have changed.
+func (a *Agent) apiServerReady() (ready bool, changed <-chan struct{}) {
+	changed = a.supervisor.Changed()
+	s, ok := a.supervisor.StatusOf(replica.APIServer)
+	return ok && s.State == supervisor.Ready, changed
 }
 
 // componentsInput says how the control plane has to run, as far as the disk and the configuration say it.

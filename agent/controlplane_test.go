@@ -68,7 +68,7 @@ const loops = "#!/bin/sh\n[ \"$1\" = --version ] && { echo Kubernetes v1.36.3; e
 
 // commandLine is how a component runs; empty: it does not.
 func (f fitting) commandLine(name string) []string {
-	s, _ := find(f.supervisor, name)
+	s, _ := f.supervisor.StatusOf(name)
 	b, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", s.PID))
 	return strings.Split(string(b), "\x00")
 }
@@ -147,7 +147,7 @@ func TestTheLeaseOfAComponentThatExitedIsFreed(t *testing.T) {
 			t.Fatal(err)
 		}
 		before, _ := a.supervisor.Exited(replica.Scheduler)
-		eventually(t, "it runs", func() bool { s, _ := find(a.supervisor, replica.Scheduler); return s.PID != 0 })
+		eventually(t, "it runs", func() bool { s, _ := a.supervisor.StatusOf(replica.Scheduler); return s.PID != 0 })
 		s.renew()
 		eventually(t, "it exits", func() bool {
 			e, ok := a.supervisor.Exited(replica.Scheduler)
@@ -165,7 +165,7 @@ func TestTheLeaseOfAComponentThatExitedIsFreed(t *testing.T) {
 	if err := a.supervisor.Start(sleeper("another")); err != nil { // something changes
 		t.Fatal(err)
 	}
-	eventually(t, "it runs", func() bool { s, _ := find(a.supervisor, "another"); return s.State == supervisor.Ready })
+	eventually(t, "it runs", func() bool { s, _ := a.supervisor.StatusOf("another"); return s.State == supervisor.Ready })
 	time.Sleep(50 * time.Millisecond)
 	s.mu.Lock()
 	if s.reads != 0 {
@@ -195,13 +195,13 @@ func TestAPlannedStopFreesTheLeases(t *testing.T) {
 		if err := a.supervisor.Start(sleeper(name)); err != nil {
 			t.Fatal(err)
 		}
-		eventually(t, "it runs", func() bool { s, _ := find(a.supervisor, name); return s.State == supervisor.Ready })
+		eventually(t, "it runs", func() bool { s, _ := a.supervisor.StatusOf(name); return s.State == supervisor.Ready })
 	}
 	s.renew()
 	var apiserver, scheduler supervisor.Status
 	s.onUpdate = func() {
-		apiserver, _ = find(a.supervisor, replica.APIServer)
-		scheduler, _ = find(a.supervisor, replica.Scheduler)
+		apiserver, _ = a.supervisor.StatusOf(replica.APIServer)
+		scheduler, _ = a.supervisor.StatusOf(replica.Scheduler)
 	}
 	if err := stop(nil); err != nil {
 		t.Error(err)
@@ -234,17 +234,17 @@ func TestAReplicaWithoutALeaderIsGivenUp(t *testing.T) {
 				}
 			}
 			eventually(t, "it runs",
-				func() bool { s, _ := find(a.supervisor, replica.APIServer); return s.State == supervisor.Ready })
+				func() bool { s, _ := a.supervisor.StatusOf(replica.APIServer); return s.State == supervisor.Ready })
 			if err := stop(nil); err != nil {
 				t.Error(err)
 			}
-			s, _ := find(a.supervisor, replica.APIServer)
+			s, _ := a.supervisor.StatusOf(replica.APIServer)
 			if soon := strings.Contains(s.Reason, orphanTimeout.String()); soon != c.given ||
 				m.wasAsked("POST /hand-over") == c.given {
 				t.Errorf("the apiserver: %s; etcd was asked %q", s.Reason, m.asked)
 			}
 			// at the same time, and with all of its own time
-			e, _ := find(a.supervisor, etcdName)
+			e, _ := a.supervisor.StatusOf(etcdName)
 			if strings.Contains(e.Reason, "asked to stop within "+etcdStopTimeout.String()) != c.given {
 				t.Errorf("etcd: %s", e.Reason)
 			}
@@ -265,10 +265,10 @@ func TestTheProcessesOutliveTheOrderToStop(t *testing.T) {
 		t.Fatal(err)
 	}
 	eventually(t, "it runs",
-		func() bool { s, _ := find(a.supervisor, replica.APIServer); return s.State == supervisor.Ready })
+		func() bool { s, _ := a.supervisor.StatusOf(replica.APIServer); return s.State == supervisor.Ready })
 	cancel()
 	time.Sleep(50 * time.Millisecond)
-	if s, _ := find(a.supervisor, replica.APIServer); s.State != supervisor.Ready {
+	if s, _ := a.supervisor.StatusOf(replica.APIServer); s.State != supervisor.Ready {
 		t.Errorf("it is %s: %s", s.State, s.Reason)
 	}
 	if err := stop(nil); err != nil {

@@ -15,42 +15,12 @@ import (
 // starts with another member in addition to its own. Promotion takes two polls of 250 ms.
 const promotionPatience = 3 * time.Second
 
-// routePeriod is the time between two checks of the local routes: a restart of the VM's network service removes them,
-// and a load balancer takes a VM out after two probes that fail.
-const routePeriod = 2 * time.Second
-
-// routeLinger is how long a local route stays whose address is no longer forwarded. A planned drain takes the VM out of
-// the balancer first, while clients' connections are still open: without the route they would break at once.
-const routeLinger = time.Minute
-
 // maintenancePeriod is the time between two hand-overs of etcd's leadership while the host is about to be maintained:
 // it may come back when another replica fails. A member that does not lead answers at once.
 const maintenancePeriod = 5 * time.Second
 
-// diskPeriod is the time between two looks at a data disk that cannot be used.
-const diskPeriod = time.Second
-
-// diskHangs is how long an observation of the data disk may take. A disk that answers does so within milliseconds.
-const diskHangs = 5 * time.Second
-
-// roomPeriod is the time between two questions how full the data disk is. It fills within minutes at the fastest.
-const roomPeriod = 10 * time.Second
-
-// diskSettles is how long a disk may be attached without being mounted. A blank one is formatted meanwhile.
-const diskSettles = 15 * time.Second
-
-const (
-	// diskPatience is how long a boot waits for the data disk's id. Without it the boot goes on: a disk that was rolled
-	// back is then found by its incarnation and its marks.
-	diskPatience = 2 * time.Second
-	// diskTimeout bounds one question: two calls of the Compute API with a token that has to be fetched first.
-	diskTimeout = 10 * time.Second
-	// The pause between two questions doubles from the first to the last; a permission that is granted late is found
-	// within it.
-	firstDiskPause, lastDiskPause = time.Second, time.Minute
-	// sharedDiskPeriod is the time between two questions while others may write to the disk: a person is at work.
-	sharedDiskPeriod = 10 * time.Second
-)
+// Whether this is a Spot VM is asked again after firstSpotPause, and later and later, up to lastSpotPause.
+const firstSpotPause, lastSpotPause = time.Second, time.Minute
 
 const (
 	// bundlePause is the time between two tries to read a bundle without which the boot cannot go on.
@@ -161,18 +131,6 @@ const (
 	addonsTimeout = time.Second
 	// What the add-on manager may do is granted again after firstGrantRetry where that failed, up to lastGrantRetry.
 	firstGrantRetry, lastGrantRetry = time.Second, 30 * time.Second
-)
-
-// The load balancer.
-
-const (
-	// endpointPeriod is about the time between two questions whether this VM is a backend, and the longest pause after
-	// a failure. A VM that a person took out, or whose group was made anew, is back within it.
-	endpointPeriod = 30 * time.Second
-	// firstAttachRetry is the pause after the first failure; the call itself has been repeated by then.
-	firstAttachRetry = time.Second
-	// attachTimeout bounds one try: a list, and an operation that takes Google up to half a minute.
-	attachTimeout = 90 * time.Second
 )
 
 // callTimeout bounds one call to the apiserver on this machine.

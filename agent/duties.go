@@ -25,7 +25,7 @@ func (a *Agent) doDuties(ctx context.Context, in joined) {
 		if err == nil {
 			a.waits.Release(roleNotGranted)
 		} else if ctx.Err() == nil {
-			a.waits.hold(roleNotGranted, err, roleNext)
+			a.waits.HoldFor(roleNotGranted, err, roleNext)
 		}
 		if err := a.deleteDeparted(ctx, in); err != nil && ctx.Err() == nil {
 			a.cfg.Log.Warn("delete the Nodes of replicas that have left", "err", err.Error())

@@ -122,7 +122,7 @@ func (a *Agent) leadAgents(ctx context.Context, in joined, e *election.Election)
 // when the term began; those that are ready now are noted in it.
 func (a *Agent) worthYielding(ctx context.Context, in joined, readyAt map[string]time.Time) string {
 	for _, name := range controlplane.Elected(in.cluster) {
-		s, _ := find(a.supervisor, name)
+		s, _ := a.supervisor.StatusOf(name)
 		if s.State == supervisor.Ready {
 			readyAt[name] = time.Now()
 		}

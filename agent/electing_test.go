@@ -36,7 +36,7 @@ func TestAnElectedComponentRunsWhileTheLeaseIsHeld(t *testing.T) {
 	l := &lot{}
 	c.elected = l
 	c.fit(t.Context())
-	if _, ok := find(a.supervisor, "ccm"); ok {
+	if _, ok := a.supervisor.StatusOf("ccm"); ok {
 		t.Error("it runs without the Lease")
 	}
 	f.want(notFitted)
@@ -47,9 +47,9 @@ func TestAnElectedComponentRunsWhileTheLeaseIsHeld(t *testing.T) {
 		if !runs() {
 			t.Fatalf("it is %q with the Lease", f.state("ccm"))
 		}
-		before, _ := find(a.supervisor, "ccm")
+		before, _ := a.supervisor.StatusOf("ccm")
 		c.fit(t.Context())
-		if after, _ := find(a.supervisor, "ccm"); after.PID != before.PID {
+		if after, _ := a.supervisor.StatusOf("ccm"); after.PID != before.PID {
 			t.Error("it was started again within the term")
 		}
 		l.held.Store(false)
@@ -86,7 +86,7 @@ func TestAReplicaYieldsWhereAComponentDoesNotGetReady(t *testing.T) {
 	if err := a.supervisor.Start(sleeper("ccm")); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "it is ready", func() bool { s, _ := find(a.supervisor, "ccm"); return s.State == supervisor.Ready })
+	eventually(t, "it is ready", func() bool { s, _ := a.supervisor.StatusOf("ccm"); return s.State == supervisor.Ready })
 	if yields(long) {
 		t.Error("it is ready")
 	}
@@ -99,7 +99,7 @@ func TestAReplicaYieldsWhereAComponentDoesNotGetReady(t *testing.T) {
 		t.Fatal(err)
 	}
 	eventually(t, "it fails again and again",
-		func() bool { s, _ := find(a.supervisor, "ccm"); return s.Restarts > 0 })
+		func() bool { s, _ := a.supervisor.StatusOf("ccm"); return s.Restarts > 0 })
 	if !yields(long) {
 		t.Error("it fails here")
 	}

@@ -48,7 +48,7 @@ func (c *etcdChild) Start(ctx context.Context, configPath string) error {
 	defer cancel()
 	for {
 		changed := c.supervisor.Changed()
-		if s, ok := find(c.supervisor, etcdName); ok && (s.PID != 0 || s.State == supervisor.Backoff) {
+		if s, ok := c.supervisor.StatusOf(etcdName); ok && (s.PID != 0 || s.State == supervisor.Backoff) {
 			return nil
 		}
 		select {
@@ -84,7 +84,7 @@ func (c *etcdChild) spec(socket string) supervisor.Spec {
 
 // Stop ends the member, or the wait for its next start. That there is none is no error.
 func (c *etcdChild) Stop(ctx context.Context) error {
-	if _, ok := find(c.supervisor, etcdName); !ok {
+	if _, ok := c.supervisor.StatusOf(etcdName); !ok {
 		return nil
 	}
 	return c.supervisor.Stop(ctx, etcdName)
@@ -92,15 +92,6 @@ func (c *etcdChild) Stop(ctx context.Context) error {
 
 // Running reports whether the process exists or is being made: its directory is its own then.
 func (c *etcdChild) Running() bool {
-	s, ok := find(c.supervisor, etcdName)
+	s, ok := c.supervisor.StatusOf(etcdName)
 	return ok && (s.PID != 0 || s.State == supervisor.Starting)
-}
-
-func find(s *supervisor.Supervisor, name string) (supervisor.Status, bool) {
-	for _, st := range s.Status() {
-		if st.Name == name {
-			return st, true
-		}
-	}
-	return supervisor.Status{}, false
 }

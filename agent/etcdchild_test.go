@@ -47,7 +47,7 @@ func TestAMemberIsStartedInPlaceOfTheFormerOne(t *testing.T) {
 		if err := c.Start(ctx, config); err != nil {
 			t.Fatal(err)
 		}
-		s, _ := find(c.supervisor, etcdName)
+		s, _ := c.supervisor.StatusOf(etcdName)
 		if !c.Running() || s.PID == 0 || s.PID == former {
 			t.Errorf("with %s: %+v, after pid %d", config, s, former)
 		}
@@ -92,10 +92,10 @@ func TestAMemberThatIsBeingLaunchedRuns(t *testing.T) {
 		t.Fatal(err)
 	}
 	eventually(t, "it is being launched", func() bool {
-		s, _ := find(a.supervisor, etcdName)
+		s, _ := a.supervisor.StatusOf(etcdName)
 		return s.State == supervisor.Starting
 	})
-	if s, _ := find(a.supervisor, etcdName); !c.Running() || s.PID != 0 {
+	if s, _ := a.supervisor.StatusOf(etcdName); !c.Running() || s.PID != 0 {
 		t.Errorf("runs: %t, %+v", c.Running(), s)
 	}
 	populated("0")
@@ -130,7 +130,7 @@ func TestAMemberThatIsReadyRuns(t *testing.T) {
 		t.Fatal(err)
 	}
 	eventually(t, "it is ready",
-		func() bool { s, _ := find(c.supervisor, etcdName); return s.State == supervisor.Ready })
+		func() bool { s, _ := c.supervisor.StatusOf(etcdName); return s.State == supervisor.Ready })
 	if !c.Running() {
 		t.Error("a member that has come up is taken for one that does not run")
 	}

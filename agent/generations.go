@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/quorate/quorate/certs"
+	"github.com/quorate/quorate/internal/replica"
 )
 
 const (
@@ -79,5 +80,5 @@ func (a *Agent) refuse(why error, next string) {
 		a.waits.Release(bundleRefused)
 		return
 	}
-	a.waits.Hold(*blocked(bundleRefused, why.Error(), next, time.Now()))
+	a.waits.Hold(replica.Wait{Name: bundleRefused, Reason: why.Error(), Next: next, Since: time.Now()})
 }

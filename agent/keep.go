@@ -74,7 +74,7 @@ type etcdEnds struct {
 
 // lookAtEtcd reports a member that was removed, or that does not come up: starting it again and again changes nothing.
 func (a *Agent) lookAtEtcd(ends *etcdEnds) error {
-	if s, ok := find(a.supervisor, etcdName); ok && s.State == supervisor.Ready {
+	if s, ok := a.supervisor.StatusOf(etcdName); ok && s.State == supervisor.Ready {
 		ends.failed = 0
 	}
 	exit, ok := a.supervisor.Exited(etcdName)

@@ -346,12 +346,12 @@ func TestAnEtcdThatDoesNotEndHoldsNoOrphanUp(t *testing.T) {
 	}
 	stopped := make(chan error, 1)
 	pid := 0
-	eventually(t, "etcd runs", func() bool { s, _ := find(a.supervisor, etcdName); pid = s.PID; return pid != 0 })
+	eventually(t, "etcd runs", func() bool { s, _ := a.supervisor.StatusOf(etcdName); pid = s.PID; return pid != 0 })
 	time.Sleep(100 * time.Millisecond) // until its shell has come to the trap
 	go func() { stopped <- stop(member.ErrRemoved) }()
 	eventually(t, "the apiserver has ended",
-		func() bool { s, _ := find(a.supervisor, replica.APIServer); return s.State == supervisor.Stopped })
-	if s, _ := find(a.supervisor, etcdName); s.State != supervisor.Stopping {
+		func() bool { s, _ := a.supervisor.StatusOf(replica.APIServer); return s.State == supervisor.Stopped })
+	if s, _ := a.supervisor.StatusOf(etcdName); s.State != supervisor.Stopping {
 		t.Errorf("etcd is %s: this test shows nothing", s.State)
 	}
 	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
@@ -398,7 +398,7 @@ func TestEndsOfEtcdAreForgottenOnceItIsReady(t *testing.T) {
 		t.Fatal(err)
 	}
 	eventually(t, "it is ready",
-		func() bool { s, _ := find(a.supervisor, etcdName); return s.State == supervisor.Ready })
+		func() bool { s, _ := a.supervisor.StatusOf(etcdName); return s.State == supervisor.Ready })
 	ends := etcdEnds{last: time.Now(), failed: crashLoop - 1}
 	if err := a.lookAtEtcd(&ends); err != nil || ends.failed != 0 {
 		t.Errorf("%v; %+v", err, ends)

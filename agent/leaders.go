@@ -14,6 +14,7 @@ import (
 	"github.com/quorate/quorate/agent/lease"
 	"github.com/quorate/quorate/controlplane"
 	"github.com/quorate/quorate/internal/backoff"
+	"github.com/quorate/quorate/internal/waits"
 	"github.com/quorate/quorate/supervisor"
 )
 
@@ -83,17 +84,13 @@ func (a *Agent) judgeLeaders(ctx context.Context) {
 	var told []error
 	for _, l := range controlplane.Leases(a.cluster) {
 		w, ok := a.leaders.watch(l.Name)
-		status, runs := find(a.supervisor, l.Component)
+		status, runs := a.supervisor.StatusOf(l.Component)
 		if !ok || !runs {
 			continue
 		}
 		told = append(told, a.judgeLeader(ctx, l, w, status))
 	}
-	if cause := oneLine(told); cause != nil {
-		a.waits.hold(leaseNotRenewed, cause, leaseNext)
-	} else {
-		a.waits.Release(leaseNotRenewed)
-	}
+	a.waits.HoldWhile(leaseNotRenewed, waits.OneLine(told), leaseNext)
 }
 
 // judgeLeader does what is to be done about one component, and returns what a person is told.

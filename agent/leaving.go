@@ -11,7 +11,7 @@ func (a *Agent) leave(ctx context.Context) {
 	a.mu.Lock()
 	m := a.membership
 	a.mu.Unlock()
-	if _, ok := find(a.supervisor, etcdName); m == nil || !ok {
+	if _, ok := a.supervisor.StatusOf(etcdName); m == nil || !ok {
 		return // nothing was ever started
 	}
 	a.handOver(ctx)
@@ -26,7 +26,7 @@ func (a *Agent) leaderless(ctx context.Context) bool {
 	a.mu.Lock()
 	m := a.membership
 	a.mu.Unlock()
-	if _, ok := find(a.supervisor, etcdName); m == nil || !ok {
+	if _, ok := a.supervisor.StatusOf(etcdName); m == nil || !ok {
 		return false
 	}
 	s, err := m.Status(ctx)

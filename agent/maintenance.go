@@ -71,7 +71,7 @@ func (a *Agent) handOver(ctx context.Context) {
 	a.mu.Lock()
 	m := a.membership
 	a.mu.Unlock()
-	if _, ok := find(a.supervisor, etcdName); m == nil || !ok {
+	if _, ok := a.supervisor.StatusOf(etcdName); m == nil || !ok {
 		return // nothing was ever started
 	}
 	if err := member.HandOver(ctx, m.StatusSocket()); err != nil && ctx.Err() == nil {
@@ -81,7 +81,7 @@ func (a *Agent) handOver(ctx context.Context) {
 
 // learnSpot asks whether this is a Spot VM until it is known, and says so where it is.
 func (a *Agent) learnSpot(ctx context.Context) {
-	pause := backoff.Backoff{First: firstDiskPause, Most: lastDiskPause}
+	pause := backoff.Backoff{First: firstSpotPause, Most: lastSpotPause}
 	for {
 		spot, err := a.cfg.Metadata.Spot(ctx)
 		if err == nil {
@@ -89,7 +89,7 @@ func (a *Agent) learnSpot(ctx context.Context) {
 			a.spot = spot
 			a.mu.Unlock()
 			if spot {
-				a.waits.hold(spotVM, errors.New("this is a Spot VM: Compute Engine may stop it at any time, together "+
+				a.waits.HoldFor(spotVM, errors.New("this is a Spot VM: Compute Engine may stop it at any time, together "+
 					"with others, and cuts its power within 30 s"), "A stop is shortened to 25 s: leases run out by "+
 					"themselves, and requests are broken off after 6 s. Recreate it as a standard VM with the same "+
 					"name and disk.")

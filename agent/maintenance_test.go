@@ -83,7 +83,7 @@ func TestASpotVMStopsInOneThirdOfTheTime(t *testing.T) {
 					t.Fatal(err)
 				}
 				eventually(t, "it runs",
-					func() bool { s, _ := find(a.supervisor, s.Name); return s.State == supervisor.Ready })
+					func() bool { s, _ := a.supervisor.StatusOf(s.Name); return s.State == supervisor.Ready })
 			}
 			eventually(t, "it heeds no SIGTERM", func() bool { _, err := os.Stat(deaf); return err == nil })
 			begin := time.Now()

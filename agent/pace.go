@@ -43,7 +43,7 @@ func (a *Agent) pace(ctx context.Context) {
 		return
 	}
 	a.setPhase(PhasePacing)
-	a.waits.hold(crashLooping, fmt.Errorf("the agent was started %d times, and ended soon each time; it begins in %s",
+	a.waits.HoldFor(crashLooping, fmt.Errorf("the agent was started %d times, and ended soon each time; it begins in %s",
 		before.Count, pause.Round(time.Second/10)), crashLoopingNext)
 	defer a.waits.Release(crashLooping)
 	select {

@@ -46,7 +46,7 @@ func (a *Agent) stopElecting(ctx context.Context) {
 	a.mu.Unlock()
 	var all sync.WaitGroup
 	for _, l := range controlplane.Leases(cluster) {
-		if _, ok := find(a.supervisor, l.Component); !ok {
+		if _, ok := a.supervisor.StatusOf(l.Component); !ok {
 			continue
 		}
 		all.Go(func() {
@@ -74,7 +74,7 @@ func (a *Agent) releaseLease(ctx context.Context, l controlplane.Lease, exit sup
 		return // no apiserver was ready yet
 	}
 	judge := func(s lease.Seen) (bool, string) {
-		now, _ := find(a.supervisor, l.Component)
+		now, _ := a.supervisor.StatusOf(l.Component)
 		return lease.MayRelease(lease.Ended{Host: host, HolderIsHost: l.HolderIsHost, HostShared: a.sharesHost(ctx),
 			Launched: exit.Launched, Exited: exit.At,
 			RunsAgain: now.PID != 0 || now.State == supervisor.Starting}, s)

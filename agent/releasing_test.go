@@ -103,8 +103,8 @@ func TestAHangingLeaderIsStartedAgain(t *testing.T) {
 				t.Fatal(err)
 			}
 			eventually(t, "it runs",
-				func() bool { s, _ := find(a.supervisor, replica.Scheduler); return s.State == supervisor.Ready })
-			before, _ := find(a.supervisor, replica.Scheduler)
+				func() bool { s, _ := a.supervisor.StatusOf(replica.Scheduler); return s.State == supervisor.Ready })
+			before, _ := a.supervisor.StatusOf(replica.Scheduler)
 			l := controlplane.Leases(a.cluster)[0]
 			old := func() {
 				t.Helper()
@@ -124,7 +124,7 @@ func TestAHangingLeaderIsStartedAgain(t *testing.T) {
 				t.Fatalf("%+v", f)
 			}
 			a.judgeLeader(t.Context(), l, w, before)
-			after, _ := find(a.supervisor, replica.Scheduler)
+			after, _ := a.supervisor.StatusOf(replica.Scheduler)
 			if (after.PID != before.PID) != c.restarts || s.dryRuns != 1 || s.updates != 0 {
 				t.Errorf("before %+v, after %+v, %d tries, %d writes", before, after, s.dryRuns, s.updates)
 			}

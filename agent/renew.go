@@ -37,7 +37,7 @@ func (a *Agent) renew(ctx context.Context, in certified) {
 		}
 		report, err := a.renewOnce(ctx, in)
 		if err != nil && ctx.Err() == nil {
-			a.waits.hold(certificatesNotRenewed, err, certificatesNext)
+			a.waits.HoldFor(certificatesNotRenewed, err, certificatesNext)
 			pause = retry.Next()
 			continue
 		}

@@ -30,6 +30,7 @@ func (a *Agent) alive() bool {
 	a.leaders.watch(leaseName)
 	a.kubeletStatus()
 	a.elected.Held()
+	a.disk.ID()
 	return true
 }
 
@@ -45,7 +46,7 @@ func (a *Agent) report(ctx context.Context) Status {
 	a.mu.Lock()
 	s := Status{
 		Replica: ReplicaStatus{Identity: a.self, Phase: string(a.phase), Since: a.since, Ready: a.ready,
-			DiskID: a.disk.id, DiskIDUnknown: a.disk.exists && a.disk.id == ""},
+			DiskID: a.disk.ID(), DiskIDUnknown: a.disk.IDUnknown()},
 		Report: etcdmember.Report{Etcd: etcdmember.EtcdReport{Members: []etcdmember.MemberReport{},
 			Steps: []etcdmember.StepCount{}}},
 		Certificates: append([]certs.Expiry{}, a.certificates...),

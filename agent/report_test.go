@@ -116,7 +116,7 @@ func telling(t *testing.T) (a *Agent, dir string) {
 	if err != nil || certified.bundle == nil {
 		t.Fatalf("%v %+v", err, certified.report)
 	}
-	a.waits.hold(documentRefused, errBroken, "Correct it.")
+	a.waits.HoldFor(documentRefused, errBroken, "Correct it.")
 	newest, archives := time.Now(), etcdmember.ArchivesHeld{Count: 1, Bytes: 300 << 20, Kept: "it is the last one"}
 	saving := snapshotDuty{saving: newest}
 	a.showSnapshots(saving.shown(snapshot.Turn{Why: snapshot.WhySchedule, Due: newest, At: newest,

@@ -98,7 +98,7 @@ func TestAChangeIsReportedWithinTwoSeconds(t *testing.T) {
 		InstanceID: "99", BootID: "boot0"}}}
 	a, stop := reporting(t, k)
 	eventually(t, "a first report", func() bool { return k.last().InstanceID == "101" })
-	a.waits.hold("record-unreadable", errors.New("503"), "It is tried again.")
+	a.waits.HoldFor("record-unreadable", errors.New("503"), "It is tried again.")
 	begin := time.Now()
 	eventually(t, "the wait is reported", func() bool { return len(k.last().Waits) == 1 })
 	if took := time.Since(begin); took > 2*time.Second {

@@ -141,16 +141,17 @@ func (d *snapshotDuty) overdue(turn snapshot.Turn, now time.Time) *replica.Wait 
 	if turn.Newest.Name != "" {
 		newest = "the newest is " + turn.Newest.Name
 	}
+	blocked := func(reason string) *replica.Wait {
+		return &replica.Wait{Name: snapshotOverdue, Reason: reason, Next: snapshotNext, Since: since}
+	}
 	switch {
 	case d.failed != nil:
-		reason := fmt.Sprintf("this replica could not save a snapshot: %s; %s", d.failed, newest)
-		return blocked(snapshotOverdue, reason, snapshotNext, since)
+		return blocked(fmt.Sprintf("this replica could not save a snapshot: %s; %s", d.failed, newest))
 	case !turn.Due.IsZero() && now.Sub(since) > snapshotPatience && !d.saving.IsZero():
-		reason := fmt.Sprintf("a snapshot is due, and this replica has been saving one since %s; %s",
-			d.saving.UTC().Format(time.RFC3339), newest)
-		return blocked(snapshotOverdue, reason, snapshotNext, since)
+		return blocked(fmt.Sprintf("a snapshot is due, and this replica has been saving one since %s; %s",
+			d.saving.UTC().Format(time.RFC3339), newest))
 	case !turn.Due.IsZero() && now.Sub(since) > snapshotPatience:
-		return blocked(snapshotOverdue, "a snapshot is due and nobody has saved one; "+newest, snapshotNext, since)
+		return blocked("a snapshot is due and nobody has saved one; " + newest)
 	}
 	return nil
 }

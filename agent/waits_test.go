@@ -14,9 +14,9 @@ import (
 func TestAWaitOfTheAgentKeepsItsBeginning(t *testing.T) {
 	a := newVM(t).agent()
 	a.setPhase(PhaseKeep)
-	a.waits.hold("certificates-not-renewed", errBroken, "n")
+	a.waits.HoldFor("certificates-not-renewed", errBroken, "n")
 	since := a.tracker.All()[0].Since
-	a.waits.hold("certificates-not-renewed", errors.New("broken otherwise"), "n")
+	a.waits.HoldFor("certificates-not-renewed", errors.New("broken otherwise"), "n")
 	if s := a.status(t.Context()); len(s.Blocked) != 1 || !s.Blocked[0].Since.Equal(since) ||
 		s.Blocked[0].Reason != "broken otherwise" || s.Blocked[0].Row != "keep" {
 		t.Errorf("%+v", s.Blocked)
@@ -47,8 +47,10 @@ func (l *stuckLog) Write(p []byte) (int, error) {
 // the agent's death.
 func TestALogThatIsStuckKeepsTheWatchdogsAnswerNotBack(t *testing.T) {
 	for name, do := range map[string]func(a *Agent){
-		"a wait":              func(a *Agent) { a.waits.hold("certificates-not-renewed", errBroken, "n") },
-		"a snapshot":          func(a *Agent) { a.showSnapshots(nil, blocked(snapshotOverdue, "r", "n", time.Now())) },
+		"a wait": func(a *Agent) { a.waits.HoldFor("certificates-not-renewed", errBroken, "n") },
+		"a snapshot": func(a *Agent) {
+			a.showSnapshots(nil, &replica.Wait{Name: snapshotOverdue, Reason: "r", Next: "n", Since: time.Now()})
+		},
 		"a refused bundle":    func(a *Agent) { a.refuse(errBroken, bundleNext) },
 		"the end of a wait":   func(a *Agent) { a.waits.Release("w") },
 		"a snapshot that was": func(a *Agent) { a.showSnapshots(nil, nil) },

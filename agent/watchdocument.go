@@ -54,6 +54,17 @@ func (a *Agent) inForce(started *replica.Cluster) atOnce {
 	return *a.atOnce
 }
 
+// wantedGroup is the group of backends that the document names now; empty: it names none, or is not known yet.
+func (a *Agent) wantedGroup() string {
+	a.mu.Lock()
+	started := a.cluster
+	a.mu.Unlock()
+	if started == nil {
+		return ""
+	}
+	return a.inForce(started).balancer.Name
+}
+
 // takeNote compares the instance's document with the one in force.
 func (a *Agent) takeNote(started *replica.Cluster, document string) {
 	next, err := loadCluster(a.cfg.Baked, document, a.cfg.ImageDisk)
@@ -61,7 +72,7 @@ func (a *Agent) takeNote(started *replica.Cluster, document string) {
 		a.mu.Lock()
 		a.pending = nil // the next start refuses this document too
 		a.mu.Unlock()
-		a.waits.hold(documentRefused, err, documentRefusedNext)
+		a.waits.HoldFor(documentRefused, err, documentRefusedNext)
 		return
 	}
 	a.waits.Release(documentRefused)

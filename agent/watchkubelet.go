@@ -72,7 +72,7 @@ func (a *Agent) beginWatch(ctx context.Context, k replica.Kubelet) (end func()) 
 	w, err := kubelet.New(a.kubeletConfig(k, node))
 	if err != nil {
 		// A watch that does not know what it has done could do it without end.
-		a.waits.hold(kubeletNotWatched, err, kubeletNotWatchedNext)
+		a.waits.HoldFor(kubeletNotWatched, err, kubeletNotWatchedNext)
 		a.showWatch(nil)
 		node.Close()
 		return func() {}
@@ -103,7 +103,7 @@ func (a *Agent) kubeletConfig(k replica.Kubelet, node NodeUnits) kubelet.Config 
 			StartWithin: k.StartWithin.Duration()},
 		Units: node.Units, Runtime: node.Runtime, Port: kubelet.HealthPort{Port: k.HealthPort}, Clock: node.Clock,
 		APIServer: func() bool {
-			s, ok := find(a.supervisor, replica.APIServer)
+			s, ok := a.supervisor.StatusOf(replica.APIServer)
 			return ok && s.State == supervisor.Ready
 		},
 		StatePath:    filepath.Join(a.cfg.RunDir, "kubelet.json"),

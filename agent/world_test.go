@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/quorate/quorate/agent/endpoint"
 	"github.com/quorate/quorate/certs"
 	"github.com/quorate/quorate/etcdmember"
 	"github.com/quorate/quorate/etcdmember/member"
@@ -30,11 +31,9 @@ type vm struct {
 	record   *fixedRecord
 	bundles  *bundles
 	notify   *notifier
-	// diskID answers for the Compute API; newVM's knows the disk. diskMode and diskUsers are what it says besides.
-	diskID    func(context.Context) (string, error)
-	diskMode  string
-	diskUsers []replica.Place
-	balancer  Balancer
+	// diskID answers for the Compute API; newVM's knows the disk.
+	diskID   func(context.Context) (string, error)
+	balancer endpoint.Balancer
 }
 
 func newVM(t *testing.T) *vm {
@@ -65,7 +64,7 @@ etcd: {dataDir: ` + v.data() + `}
 
 func (v *vm) dataDisk(ctx context.Context) (replica.Disk, error) {
 	id, err := v.diskID(ctx)
-	return replica.Disk{ID: id, Mode: v.diskMode, Users: v.diskUsers}, err
+	return replica.Disk{ID: id}, err
 }
 
 func (v *vm) data() string { return filepath.Join(v.dir, "data") }
@@ -126,9 +125,6 @@ type metadata struct {
 	attributes map[string]string
 	err        error
 	hangs      bool
-	// interfaces are what it says next of them; nil: it never says anything.
-	interfaces chan []replica.Interface
-	refusals   chan error
 	// spot: the VM is one.
 	spot bool
 	// events are what the host plans; nil: it never says anything.
@@ -144,18 +140,10 @@ func (m *metadata) Time(context.Context) (time.Time, error) {
 	return m.time()
 }
 
-// WatchInterfaces says what interfaces holds, and each time that it is sent something.
-func (m *metadata) WatchInterfaces(ctx context.Context, changed func([]replica.Interface), refused func(error)) error {
-	for {
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case now := <-m.interfaces:
-			changed(now)
-		case err := <-m.refusals:
-			refused(err)
-		}
-	}
+// WatchInterfaces never says anything.
+func (m *metadata) WatchInterfaces(ctx context.Context, _ func([]replica.Interface), _ func(error)) error {
+	<-ctx.Done()
+	return ctx.Err()
 }
 
 func (m *metadata) Spot(context.Context) (bool, error) { return m.spot, nil }

@@ -31,6 +31,16 @@ func (s *Supervisor) Status() []Status {
 	return all
 }
 
+// StatusOf returns the process of a name, and false if none was ever started.
+func (s *Supervisor) StatusOf(name string) (Status, bool) {
+	for _, st := range s.Status() {
+		if st.Name == name {
+			return st, true
+		}
+	}
+	return Status{}, false
+}
+
 // Changed returns a channel that is closed at the next change of any process. To miss none, call it before looking:
 //
 //	for {

@@ -26,8 +26,8 @@ var floors = []string{
 	"cmd/quorate/cluster", "cmd/quorate/command", "cmd/quorate/terminal", "cmd/quorate/master", "cmd/quorate/version",
 	"cmd/quorate/fault",
 	"test/bench", "test",
-	"agent", "agent/kubelet", "agent/election", "agent/lease", "controlplane", "addons", "addons/plan",
-	"addons/examples", "fleet/show", "fleet", "fleet/plan", "fleet/token",
+	"agent", "agent/datadisk", "agent/endpoint", "agent/kubelet", "agent/election", "agent/lease", "controlplane",
+	"addons", "addons/plan", "addons/examples", "fleet/show", "fleet", "fleet/plan", "fleet/token",
 	"etcdmember/ringtest",
 	"etcdmember", "etcdmember/acts", "etcdmember/rebuild", "etcdmember/snapshot", "etcdmember/restoredir",
 	"etcdmember/member", "etcdmember/datadir", "etcdmember/etcdtest", "etcdmember/hosts",
@@ -84,8 +84,10 @@ var testRooms = []string{"cmd/quorate/terminal/terminaltest", "etcdmember/etcdte
 var strangers = map[string][]string{
 	"agent": {"internal/gce", "internal/record", "internal/record/bucket", "systemd", "internal/localgce",
 		"internal/localroute", "internal/cri"},
-	"agent/kubelet": {"systemd", "internal/cri"},
-	"etcdmember":    {"internal/record/bucket"},
+	"agent/datadisk": {"internal/gce"},
+	"agent/endpoint": {"internal/gce", "internal/localroute"},
+	"agent/kubelet":  {"systemd", "internal/cri"},
+	"etcdmember":     {"internal/record/bucket"},
 	// What Google answers knows nothing of the machine, and what runs in a VM nothing of what serves it.
 	"internal/localgce/compute":  append([]string{"internal/localgce/buckets"}, ofTheMachine...),
 	"internal/localgce/buckets":  ofTheMachine,

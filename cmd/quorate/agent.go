@@ -18,6 +18,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/quorate/quorate/agent"
+	"github.com/quorate/quorate/agent/datadisk"
 	"github.com/quorate/quorate/cmd/quorate/command"
 	"github.com/quorate/quorate/cmd/quorate/fault"
 	"github.com/quorate/quorate/cmd/quorate/master"
@@ -93,7 +94,7 @@ func runAgent(ctx context.Context, async *asynclog.Log, run, logs string) error 
 		Metadata: metadata, Open: cloudOpener(metadata), Notify: leanNotifier{notifier, log},
 		LocalRoutes: localroute.Table{}, Account: systemAccount,
 		Baked: master.BakedFile, RunDir: filepath.Clean(run), LogDir: logs, AuditDir: cmp.Or(logs, master.LogDir),
-		ImageDisk: agent.ImageDisk{Device: os.Getenv(master.DiskVariable), Dir: master.DiskMount,
+		ImageDisk: datadisk.Image{Device: os.Getenv(master.DiskVariable), Dir: master.DiskMount,
 			Unit: master.DiskUnit}, HostsFile: master.HostsFile, MetricsAddress: master.MetricsAddress,
 		Self: self, Version: version.Current().Quorate, Env: os.Environ(), Cgroup: cgroup, AtStep: atStep(run),
 		SaveSnapshot: saverChild(log, self, filepath.Clean(run)), AddonRules: addonRules(log, self),

@@ -66,12 +66,12 @@ func TestASymptomLeadsToEachEntryOfTheRunbook(t *testing.T) {
 	}
 }
 
-// blockedNames are the names of all waits: in etcdmember the first argument of wait, halt, blocked and Waiting, in
-// agent of hold.
+// blockedNames are the names of all waits: in etcdmember the first argument of wait, halt, blocked and Waiting, below
+// agent of HoldFor and HoldWhile, and the Name of a Wait that is made as it stands.
 func blockedNames(t *testing.T) []string {
 	constants, found := map[string]string{}, map[string]bool{}
 	files := slices.Concat(parseFolder(t, "etcdmember"), parseFolder(t, "etcdmember/table"),
-		parseFolder(t, "etcdmember/leader"), parseFolder(t, "agent"), parseFolder(t, "agent/kubelet"),
+		parseFolder(t, "etcdmember/leader"), parseFolder(t, "agent"), parseFolder(t, "agent/*"),
 		parseFolder(t, "addons/plan"))
 	for _, f := range files {
 		ast.Inspect(f, func(n ast.Node) bool {
@@ -85,14 +85,13 @@ func blockedNames(t *testing.T) []string {
 	}
 	for _, f := range files {
 		ast.Inspect(f, func(n ast.Node) bool {
-			call, ok := n.(*ast.CallExpr)
-			if !ok || !slices.Contains([]string{"wait", "halt", "blocked", "Waiting", "hold"}, nameOf(call.Fun)) ||
-				len(call.Args) < 2 {
+			of := waitName(n)
+			if of == nil {
 				return true
 			}
-			name := literal(call.Args[0])
+			name := literal(of)
 			if name == "" {
-				name = constants[nameOf(call.Args[0])]
+				name = constants[nameOf(of)]
 			}
 			if name != "" {
 				found[name] = true
@@ -101,6 +100,24 @@ func blockedNames(t *testing.T) []string {
 		})
 	}
 	return slices.Sorted(maps.Keys(found))
+}
+
+// waitName is what a wait is called by, where n begins one; nil: it does not.
+func waitName(n ast.Node) ast.Expr {
+	begins := []string{"wait", "halt", "blocked", "Waiting", "HoldFor", "HoldWhile"}
+	switch n := n.(type) {
+	case *ast.CallExpr:
+		if slices.Contains(begins, nameOf(n.Fun)) && len(n.Args) > 1 {
+			return n.Args[0]
+		}
+	case *ast.CompositeLit:
+		for _, e := range n.Elts {
+			if pair, ok := e.(*ast.KeyValueExpr); ok && nameOf(n.Type) == "Wait" && nameOf(pair.Key) == "Name" {
+				return pair.Value
+			}
+		}
+	}
+	return nil
 }
 
 func TestTheExitCodesAreListed(t *testing.T) {

@@ -107,7 +107,7 @@ func namedCommands(t *testing.T) map[string]string {
 		}
 		note(page, inText.FindAllStringSubmatch(read(t, page), -1))
 	}
-	folders := []string{"etcdmember", "agent", "agent/kubelet", "cmd/quorate", "cmd/quorate/*", "internal/record"}
+	folders := []string{"etcdmember", "agent", "agent/*", "cmd/quorate", "cmd/quorate/*", "internal/record"}
 	for _, folder := range folders {
 		for _, f := range parseFolder(t, folder) {
 			ast.Inspect(f, func(n ast.Node) bool {

@@ -1,13 +1,15 @@
-package agent
+package endpoint
 
 import (
 	"context"
+	"log/slog"
 	"net/netip"
 	"slices"
 	"sync"
 	"time"
 
 	"github.com/quorate/quorate/internal/replica"
+	"github.com/quorate/quorate/internal/waits"
 )
 
 // LocalRoutes is the kernel's table of what this VM takes for its own. Its calls return at once.
@@ -63,11 +65,28 @@ func decideRoutes(interfaces []replica.Interface, there []replica.LocalRoute) (c
 	return c
 }
 
-// routeKeeper has the local routes of what is forwarded to this VM. They are not the agent's to remove when it ends:
-// the endpoint's connections last until the apiserver has drained them.
-type routeKeeper struct {
-	a      *Agent
-	routes LocalRoutes
+// Interfaces says what is forwarded to this VM.
+type Interfaces interface {
+	// WatchInterfaces calls changed with the VM's interfaces, and again when they change, until ctx is done. An answer
+	// of no use goes to refused, and what was said before holds. It calls one of the two at a time.
+	WatchInterfaces(ctx context.Context, changed func([]replica.Interface), refused func(error)) error
+}
+
+const (
+	// routePeriod is the time between two checks of the local routes: a restart of the VM's network service removes
+	// them, and a load balancer takes a VM out after two probes that fail.
+	routePeriod = 2 * time.Second
+	// routeLinger is how long a local route stays whose address is no longer forwarded. A planned drain takes the VM out
+	// of the balancer first, while clients' connections are still open: without the route they would break at once.
+	routeLinger = time.Minute
+)
+
+// Routes has the local routes of what is forwarded to this VM. They are not the agent's to remove when it ends: the
+// endpoint's connections last until the apiserver has drained them.
+type Routes struct {
+	log    *slog.Logger
+	waits  *waits.Phased
+	kernel LocalRoutes
 	// made are the routes that were there once; its goroutine has it to itself.
 	made map[netip.Prefix]bool
 	// unnamed is since when routes are unnamed; its goroutine has it to itself, too.
@@ -80,20 +99,23 @@ type routeKeeper struct {
 	news       chan struct{}
 }
 
-// keepRoutes looks after the local routes until the returned function is called. It needs no phase of the boot: an
-// endpoint whose route is missing has an outage while every apiserver is ready.
-func (a *Agent) keepRoutes(ctx context.Context) (stop func()) {
-	ctx, cancel := context.WithCancel(ctx)
-	k := &routeKeeper{a: a, routes: a.cfg.LocalRoutes, made: map[netip.Prefix]bool{},
+// NewRoutes looks after the routes of a kernel.
+func NewRoutes(log *slog.Logger, w *waits.Phased, kernel LocalRoutes) *Routes {
+	return &Routes{log: log, waits: w, kernel: kernel, made: map[netip.Prefix]bool{},
 		unnamed: map[netip.Prefix]time.Time{}, news: make(chan struct{}, 1)}
-	var duties sync.WaitGroup
-	duties.Go(func() { _ = a.cfg.Metadata.WatchInterfaces(ctx, k.learn, k.refuse) }) // it ends with ctx alone
-	duties.Go(func() { k.keep(ctx) })
-	return func() { cancel(); duties.Wait() }
+}
+
+// Run looks after the local routes until ctx is done. It needs no phase of the boot: an endpoint whose route is missing
+// has an outage while every apiserver is ready.
+func (k *Routes) Run(ctx context.Context, metadata Interfaces) {
+	var watch sync.WaitGroup
+	defer watch.Wait()
+	watch.Go(func() { _ = metadata.WatchInterfaces(ctx, k.learn, k.refuse) }) // it ends with ctx alone
+	k.keep(ctx)
 }
 
 // learn takes what the metadata says now.
-func (k *routeKeeper) learn(interfaces []replica.Interface) {
+func (k *Routes) learn(interfaces []replica.Interface) {
 	k.mu.Lock()
 	k.interfaces, k.known, k.refused = interfaces, true, nil
 	k.mu.Unlock()
@@ -101,14 +123,14 @@ func (k *routeKeeper) learn(interfaces []replica.Interface) {
 }
 
 // refuse takes that the metadata's answer is of no use.
-func (k *routeKeeper) refuse(why error) {
+func (k *Routes) refuse(why error) {
 	k.mu.Lock()
 	k.refused = why
 	k.mu.Unlock()
 	k.wake()
 }
 
-func (k *routeKeeper) wake() {
+func (k *Routes) wake() {
 	select {
 	case k.news <- struct{}{}:
 	default: // it will be read all the same
@@ -116,7 +138,7 @@ func (k *routeKeeper) wake() {
 }
 
 // keep compares the routes with what is forwarded, as soon as that changes and each routePeriod.
-func (k *routeKeeper) keep(ctx context.Context) {
+func (k *Routes) keep(ctx context.Context) {
 	tick := time.NewTicker(routePeriod)
 	defer tick.Stop()
 	for {
@@ -142,9 +164,9 @@ func (k *routeKeeper) keep(ctx context.Context) {
 type routeFaults struct{ refused, list, add, remove error }
 
 // tell says what is wrong, and what a person can do about just that.
-func (k *routeKeeper) tell(f routeFaults) {
+func (k *Routes) tell(f routeFaults) {
 	const again = "It is tried again by itself. "
-	missing := oneLine([]error{f.refused, f.list, f.add})
+	missing := waits.OneLine([]error{f.refused, f.list, f.add})
 	next := again + "Until then this VM may drop what the load balancer sends to it."
 	switch {
 	case f.add != nil:
@@ -153,22 +175,14 @@ func (k *routeKeeper) tell(f routeFaults) {
 	case f.refused != nil:
 		next = again + "Until then the routes stay as the metadata had them before."
 	}
-	if missing == nil {
-		k.a.waits.Release(endpointRouteMissing)
-	} else {
-		k.a.waits.hold(endpointRouteMissing, missing, next)
-	}
-	if f.remove == nil {
-		k.a.waits.Release(endpointRouteLeft)
-		return
-	}
-	k.a.waits.hold(endpointRouteLeft, f.remove, again+"Until then this VM takes what it sends to that address for its "+
+	k.waits.HoldWhile(endpointRouteMissing, missing, next)
+	k.waits.HoldWhile(endpointRouteLeft, f.remove, again+"Until then this VM takes what it sends to that address for its "+
 		"own. By hand: ip route del to local ADDRESS proto 66 table local.")
 }
 
 // fit makes and removes routes. What of them cannot be done keeps nothing else from being done.
-func (k *routeKeeper) fit(interfaces []replica.Interface, now time.Time) routeFaults {
-	there, err := k.routes.List()
+func (k *Routes) fit(interfaces []replica.Interface, now time.Time) routeFaults {
+	there, err := k.kernel.List()
 	if err != nil {
 		return routeFaults{list: err}
 	}
@@ -178,30 +192,30 @@ func (k *routeKeeper) fit(interfaces []replica.Interface, now time.Time) routeFa
 	changes := decideRoutes(interfaces, there)
 	var notAdded, notRemoved []error
 	for _, w := range changes.add {
-		if err := k.routes.Add(w.mac, w.prefix); err != nil {
+		if err := k.kernel.Add(w.mac, w.prefix); err != nil {
 			notAdded = append(notAdded, err)
 			continue
 		}
 		if k.made[w.prefix] {
-			k.a.cfg.Log.Warn("put back the local route of the endpoint, which somebody had removed", "address",
+			k.log.Warn("put back the local route of the endpoint, which somebody had removed", "address",
 				w.prefix.String())
 		} else {
-			k.a.cfg.Log.Info("made the local route of the endpoint", "address", w.prefix.String())
+			k.log.Info("made the local route of the endpoint", "address", w.prefix.String())
 		}
 	}
 	for _, p := range k.expired(changes.unnamed, now) {
-		if err := k.routes.Remove(p); err != nil {
+		if err := k.kernel.Remove(p); err != nil {
 			notRemoved = append(notRemoved, err)
 			continue
 		}
 		delete(k.made, p)
-		k.a.cfg.Log.Info("removed the local route of an address that is no longer forwarded", "address", p.String())
+		k.log.Info("removed the local route of an address that is no longer forwarded", "address", p.String())
 	}
-	return routeFaults{add: oneLine(notAdded), remove: oneLine(notRemoved)}
+	return routeFaults{add: waits.OneLine(notAdded), remove: waits.OneLine(notRemoved)}
 }
 
 // expired are those of the unnamed routes that have been so for routeLinger.
-func (k *routeKeeper) expired(unnamed []netip.Prefix, now time.Time) (out []netip.Prefix) {
+func (k *Routes) expired(unnamed []netip.Prefix, now time.Time) (out []netip.Prefix) {
 	since := map[netip.Prefix]time.Time{}
 	for _, p := range unnamed {
 		begin, ok := k.unnamed[p]

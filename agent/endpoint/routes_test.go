@@ -1,7 +1,8 @@
-package agent
+package endpoint
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -14,6 +15,7 @@ import (
 	"time"
 
 	"github.com/quorate/quorate/internal/replica"
+	"github.com/quorate/quorate/internal/waits"
 )
 
 const nic0, nic1 = "42:01:0a:f0:00:02", "42:01:0a:f1:00:02"
@@ -119,17 +121,53 @@ func (r *routes) set(err error, list ...replica.LocalRoute) {
 	r.list, r.err = list, err
 }
 
+// metadata says what interfaces holds, and each time that it is sent something.
+type metadata struct {
+	interfaces chan []replica.Interface
+	refusals   chan error
+}
+
+// WatchInterfaces implements Interfaces.
+func (m *metadata) WatchInterfaces(ctx context.Context, changed func([]replica.Interface), refused func(error)) error {
+	for {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case now := <-m.interfaces:
+			changed(now)
+		case err := <-m.refusals:
+			refused(err)
+		}
+	}
+}
+
+// tracked is a tracker, and the agent's source in it.
+func tracked(log *slog.Logger) (*waits.Tracker, *waits.Phased) {
+	tracker := waits.New(log, "")
+	return tracker, &waits.Phased{Source: tracker.Source("agent", "phase", 0)}
+}
+
+// keptRoutes runs Routes until stop is called.
+func keptRoutes(t *testing.T, log *slog.Logger, kernel *routes, m *metadata) (tracker *waits.Tracker, stop func()) {
+	t.Helper()
+	tracker, source := tracked(log)
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		NewRoutes(log, source, kernel).Run(ctx, m)
+	}()
+	return tracker, func() { cancel(); <-ended }
+}
+
 // The route is made as soon as the metadata names it, put back when somebody takes it away, and waited for where it
 // cannot be made.
 func TestTheEndpointsRouteIsKept(t *testing.T) {
-	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
 		kernel, log := &routes{}, &bytes.Buffer{}
 		m := &metadata{interfaces: make(chan []replica.Interface)}
-		a := newAgent(Config{Log: slog.New(slog.NewTextHandler(log, nil)), Metadata: m, LocalRoutes: kernel,
-			RunDir: dir}, nil)
 		kernel.set(nil, replica.LocalRoute{Prefix: netip.MustParsePrefix("203.0.113.9/32"), Marked: true})
-		stop := a.keepRoutes(t.Context())
+		tracker, stop := keptRoutes(t, slog.New(slog.NewTextHandler(log, nil)), kernel, m)
 		there := func(want string) {
 			t.Helper()
 			synctest.Wait()
@@ -144,7 +182,7 @@ func TestTheEndpointsRouteIsKept(t *testing.T) {
 		}
 		waits := func(want bool, why string) {
 			t.Helper()
-			all := a.tracker.All()
+			all := tracker.All()
 			if len(all) > 0 != want || want && (all[0].Name != endpointRouteMissing ||
 				!strings.Contains(all[0].Reason, why)) {
 				t.Errorf("waits: %+v, want one: %v", all, want)
@@ -192,7 +230,6 @@ func TestTheEndpointsRouteIsKept(t *testing.T) {
 
 // Each thing that can fail has a wait that says what it means, and the advice that fits it.
 func TestWhatKeepsTheRoutesFromFittingIsTold(t *testing.T) {
-	dir := t.TempDir()
 	broken := errors.New("operation not permitted")
 	route := replica.LocalRoute{Prefix: netip.MustParsePrefix("203.0.113.7/32"), Marked: true}
 	for _, tc := range []struct {
@@ -213,17 +250,15 @@ func TestWhatKeepsTheRoutesFromFittingIsTold(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			kernel, m := &routes{}, &metadata{interfaces: make(chan []replica.Interface), refusals: make(chan error)}
 			kernel.set(nil, route)
-			a := newAgent(Config{Log: slog.New(slog.DiscardHandler), Metadata: m, LocalRoutes: kernel,
-				RunDir: dir}, nil)
-			stop := a.keepRoutes(t.Context())
+			tracker, stop := keptRoutes(t, slog.New(slog.DiscardHandler), kernel, m)
 			m.interfaces <- []replica.Interface{{MAC: nic0, Forwarded: tc.forwarded}}
 			synctest.Wait()
-			if all := a.tracker.All(); len(all) > 0 {
+			if all := tracker.All(); len(all) > 0 {
 				t.Errorf("%s: blocked before anything fails: %+v", tc.name, all)
 			}
 			tc.fail(kernel, m)
 			time.Sleep(routeLinger + routePeriod)
-			all := a.tracker.All()
+			all := tracker.All()
 			if len(all) != 1 || all[0].Name != tc.want || all[0].Reason != broken.Error() ||
 				!strings.Contains(all[0].Next, tc.advice) ||
 				strings.Contains(all[0].Next, "ip route add") != (tc.advice == "ip route add") {
@@ -235,7 +270,7 @@ func TestWhatKeepsTheRoutesFromFittingIsTold(t *testing.T) {
 			kernel.mu.Unlock()
 			m.interfaces <- []replica.Interface{{MAC: nic0, Forwarded: tc.forwarded}}
 			time.Sleep(routePeriod)
-			if all := a.tracker.All(); len(all) > 0 {
+			if all := tracker.All(); len(all) > 0 {
 				t.Errorf("%s: still blocked: %+v", tc.name, all)
 			}
 			stop()

@@ -1,8 +1,9 @@
-package agent
+package endpoint
 
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"slices"
 	"strings"
 	"sync"
@@ -10,8 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/quorate/quorate/internal/replica"
-	"github.com/quorate/quorate/supervisor"
+	"github.com/quorate/quorate/internal/waits"
 )
 
 // backends is a load balancer that knows one VM.
@@ -66,30 +66,35 @@ func (b *backends) change(f func()) {
 	f()
 }
 
-const withBalancer = "\ngce: {project: example, region: us-central1, zones: [us-central1-a], image: quorate-master, " +
-	"serviceAccount: m@example.iam.gserviceaccount.com, loadBalancer: {type: external}}\n"
-
-// balanced is an agent behind its first phases whose document has a load balancer.
-func balanced(t *testing.T) (*backends, *Agent, identified) {
-	t.Helper()
-	v, b := newVM(t), &backends{}
-	v.balancer = b
-	v.metadata.attributes[ClusterAttribute] += withBalancer
-	a, in := v.identified()
-	return b, a, in
+// kept is a backend that runs on a clock of its own.
+type kept struct {
+	*backends
+	tracker *waits.Tracker
+	group   string // what the document names
+	// set says whether the apiserver is ready; nothing but time passes else.
+	set func(ready bool)
+	// name changes the document.
+	name func(group string)
 }
 
-// keptEndpoint runs keepEndpoint on a clock of its own. set says whether the apiserver is ready; nothing but time
-// passes else.
-func keptEndpoint(t *testing.T, a *Agent, in identified) (set func(ready bool)) {
+func newKept(t *testing.T) *kept {
 	t.Helper()
+	tracker, source := tracked(slog.New(slog.DiscardHandler))
+	k := &kept{backends: &backends{}, tracker: tracker, group: "demo"}
+	p := NewBackend(slog.New(slog.DiscardHandler), source)
+	p.Open(k.backends)
 	var mu sync.Mutex
 	ready, changed := false, make(chan struct{})
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		a.keepEndpoint(ctx, in, func() (bool, <-chan struct{}) {
+		wanted := func() string {
+			mu.Lock()
+			defer mu.Unlock()
+			return k.group
+		}
+		p.Run(ctx, wanted, func() (bool, <-chan struct{}) {
 			mu.Lock()
 			defer mu.Unlock()
 			return ready, changed
@@ -97,7 +102,7 @@ func keptEndpoint(t *testing.T, a *Agent, in identified) (set func(ready bool)) 
 	}()
 	t.Cleanup(func() { cancel(); <-ended })
 	synctest.Wait()
-	return func(now bool) {
+	k.set = func(now bool) {
 		mu.Lock()
 		ready = now
 		close(changed)
@@ -105,19 +110,24 @@ func keptEndpoint(t *testing.T, a *Agent, in identified) (set func(ready bool)) 
 		mu.Unlock()
 		synctest.Wait()
 	}
+	k.name = func(group string) {
+		mu.Lock()
+		defer mu.Unlock()
+		k.group = group
+	}
+	return k
 }
 
 // A VM is attached as soon as its apiserver is ready, and again where it is taken out. An apiserver that fails is no
 // reason to do anything.
 func TestAVMIsAttachedOnceItsAPIServerIsReady(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b, a, in := balanced(t)
-		set := keptEndpoint(t, a, in)
+		b := newKept(t)
 		time.Sleep(5 * time.Minute)
 		if got := b.took(); len(got) > 0 {
 			t.Errorf("before it is ready: %q", got)
 		}
-		set(true)
+		b.set(true)
 		if got := b.took(); !slices.Equal(got, []string{"attach demo"}) || !b.attached {
 			t.Errorf("as it gets ready: %q", got)
 		}
@@ -132,15 +142,15 @@ func TestAVMIsAttachedOnceItsAPIServerIsReady(t *testing.T) {
 		if n := len(b.took()); n < 18 || n > 26 {
 			t.Errorf("asked %d times in ten minutes", n)
 		}
-		set(false)
+		b.set(false)
 		time.Sleep(10 * time.Minute)
 		for _, asked := range b.took() {
 			if strings.HasPrefix(asked, "detach") {
 				t.Error("an apiserver that fails takes its VM out")
 			}
 		}
-		if len(a.tracker.All()) > 0 {
-			t.Errorf("waits: %+v", a.tracker.All())
+		if len(b.tracker.All()) > 0 {
+			t.Errorf("waits: %+v", b.tracker.All())
 		}
 	})
 }
@@ -148,12 +158,11 @@ func TestAVMIsAttachedOnceItsAPIServerIsReady(t *testing.T) {
 // What keeps a VM from being attached is a wait, which ends with its cause, or with the load balancer.
 func TestAVMThatCannotBeAttachedSaysSo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b, a, in := balanced(t)
-		set := keptEndpoint(t, a, in)
+		b := newKept(t)
 		b.change(func() { b.refused = errors.New("there is no group demo in us-central1-a") })
-		set(true)
+		b.set(true)
 		wait := func() string {
-			all := a.tracker.All()
+			all := b.tracker.All()
 			if len(all) == 0 {
 				return ""
 			}
@@ -179,9 +188,7 @@ func TestAVMThatCannotBeAttachedSaysSo(t *testing.T) {
 		if wait() == "" {
 			t.Error("it does not say that it cannot know")
 		}
-		a.mu.Lock()
-		a.atOnce = &atOnce{}
-		a.mu.Unlock()
+		b.name("")
 		time.Sleep(endpointPeriod)
 		synctest.Wait()
 		b.took()
@@ -192,54 +199,40 @@ func TestAVMThatCannotBeAttachedSaysSo(t *testing.T) {
 	})
 }
 
-// A planned stop leaves the load balancer while the apiserver still serves.
-func TestAPlannedStopLeavesTheLoadBalancerFirst(t *testing.T) {
+// A stop leaves the group that the document names, or the one that this VM is known to be in.
+func TestAStopLeavesWhereTheVMIs(t *testing.T) {
 	for name, c := range map[string]struct {
-		change func(*Agent)
-		want   []string
+		in, wanted string
+		want       []string
 	}{
-		"a load balancer": {func(*Agent) {}, []string{"detach demo"}},
-		"none any more": {func(a *Agent) { a.atOnce = &atOnce{}; a.endpoint.in("former") },
-			[]string{"detach former"}},
-		"none":                       {func(a *Agent) { a.atOnce = &atOnce{} }, nil},
-		"nothing to be reached with": {func(a *Agent) { a.endpoint.open(nil) }, nil},
+		"a load balancer":               {"", "demo", []string{"detach demo"}},
+		"another since it was attached": {"former", "demo", []string{"detach demo"}},
+		"none any more":                 {"former", "", []string{"detach former"}},
+		"none":                          {"", "", nil},
 	} {
-		t.Run(name, func(t *testing.T) {
-			b, a, in := balanced(t)
-			b.attached = true
-			c.change(a)
-			stop := a.superviseChildren(t.Context())
-			newMember(t, a, in, threeOf(nil))
-			for _, name := range []string{etcdName, replica.APIServer} {
-				if err := a.supervisor.Start(sleeper(name)); err != nil {
-					t.Fatal(err)
-				}
-			}
-			eventually(t, "it runs",
-				func() bool { s, _ := find(a.supervisor, replica.APIServer); return s.State == supervisor.Ready })
-			var apiserver supervisor.Status
-			b.onDetach = func(context.Context) {
-				time.Sleep(time.Second) // as an operation takes
-				apiserver, _ = find(a.supervisor, replica.APIServer)
-			}
-			if err := stop(nil); err != nil {
-				t.Error(err)
-			}
-			if got := b.took(); !slices.Equal(got, c.want) || c.want != nil && apiserver.State != supervisor.Ready {
-				t.Errorf("asked %q; the apiserver was %q a second later", got, apiserver.State)
-			}
-		})
+		b := &backends{attached: true}
+		_, source := tracked(slog.New(slog.DiscardHandler))
+		p := NewBackend(slog.New(slog.DiscardHandler), source)
+		p.Leave(t.Context(), c.wanted, time.Second)() // there is nothing to be reached with
+		p.Open(b)
+		p.in(c.in)
+		p.Leave(t.Context(), c.wanted, time.Second)()
+		if got := b.took(); !slices.Equal(got, c.want) {
+			t.Errorf("%s: asked %q", name, got)
+		}
 	}
 }
 
 // A load balancer that does not answer holds a stop up for so long and no longer.
 func TestALoadBalancerThatHangsHoldsNoStopUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b, a, _ := balanced(t)
-		b.onDetach = func(ctx context.Context) { <-ctx.Done() }
+		b := &backends{onDetach: func(ctx context.Context) { <-ctx.Done() }}
+		_, source := tracked(slog.New(slog.DiscardHandler))
+		p := NewBackend(slog.New(slog.DiscardHandler), source)
+		p.Open(b)
 		begin := time.Now()
-		a.leaveBalancer(t.Context())()
-		if took := time.Since(begin); took != detachTimeout {
+		p.Leave(t.Context(), "demo", 12*time.Second)()
+		if took := time.Since(begin); took != 12*time.Second {
 			t.Errorf("it takes %s", took)
 		}
 	})

@@ -1,4 +1,4 @@
-package agent
+package datadisk
 
 import (
 	"context"
@@ -33,32 +33,26 @@ func isNearlyFull(free, total int64, was bool) bool {
 	return free < least
 }
 
-// keepRoom says where the data disk is nearly full, until the returned function is called.
-func (a *Agent) keepRoom(ctx context.Context) (stop func()) {
-	ctx, cancel := context.WithCancel(ctx)
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		a.watchRoom(ctx, func() (free, total int64, err error) { return local.Room(a.cluster.Etcd.DataDir) })
-	}()
-	return func() { cancel(); <-done }
+// WatchRoom says where the disk on which dir is is nearly full, until ctx is done.
+func (d *Disk) WatchRoom(ctx context.Context, dir string) {
+	d.watchRoom(ctx, dir, func() (free, total int64, err error) { return local.Room(dir) })
 }
 
 // watchRoom asks each roomPeriod. The reason changes when the disk gets fuller by a hundredth, and not with each file.
-func (a *Agent) watchRoom(ctx context.Context, room func() (free, total int64, err error)) {
+func (d *Disk) watchRoom(ctx context.Context, dir string, room func() (free, total int64, err error)) {
 	held, said := false, int64(0)
 	for ctx.Err() == nil {
 		free, total, err := room()
 		switch {
 		case err != nil || total <= 0: // what a disk has that cannot be asked is not known
 		case !isNearlyFull(free, total, held):
-			a.waits.Release(diskNearlyFull)
+			d.waits.Release(diskNearlyFull)
 			held = false
 		default:
 			if part := 100 * free / total; !held || part < said {
 				held, said = true, part
-				a.waits.hold(diskNearlyFull, fmt.Errorf("the data disk is nearly full: %d %% of its %d MiB are free",
-					part, total>>20), fmt.Sprintf(diskNearlyFullNext, a.cluster.Etcd.DataDir))
+				d.waits.HoldFor(diskNearlyFull, fmt.Errorf("the data disk is nearly full: %d %% of its %d MiB are free",
+					part, total>>20), fmt.Sprintf(diskNearlyFullNext, dir))
 			}
 		}
 		select {

@@ -1,4 +1,4 @@
-package agent
+package datadisk
 
 import (
 	"context"
@@ -24,12 +24,12 @@ const (
 	dataDiskHangs   = "data-disk-hangs"
 )
 
-var diskWaits = []string{dataDiskMissing, dataDiskDamaged, dataDiskHangs}
+var mountWaits = []string{dataDiskMissing, dataDiskDamaged, dataDiskHangs}
 
-// diskPlaces are where the kernel says what disks there are and what is mounted.
-type diskPlaces struct{ byID, mountinfo string }
+// places are where the kernel says what disks there are and what is mounted.
+type places struct{ byID, mountinfo string }
 
-var realDisks = diskPlaces{byID: "/dev/disk/by-id", mountinfo: "/proc/self/mountinfo"}
+var kernel = places{byID: "/dev/disk/by-id", mountinfo: "/proc/self/mountinfo"}
 
 // seenDisk is what is seen of the data disk, and of the folder at which it has to be mounted.
 type seenDisk struct {
@@ -45,30 +45,8 @@ type seenDisk struct {
 	dirErr   error
 }
 
-// ImageDisk is the data disk that the image mounts, by its device name, and where. The zero value: the image mounts
-// none.
-type ImageDisk struct {
-	Device string `json:"device"`
-	Dir    string `json:"dir"`
-	// Unit is systemd's unit that mounts it.
-	Unit string `json:"unit"`
-}
-
-// require makes the disk that the image mounts the one that a document needs which names none. Else a mount that fails
-// would leave etcd on the boot disk, which is gone with the VM. A data directory elsewhere is on purpose.
-func (d ImageDisk) require(c *replica.Cluster) error {
-	if d.Device == "" || c.Etcd.DataDisk != "" || c.Etcd.DataDir != d.Dir {
-		return nil
-	}
-	c.Etcd.DataDisk = d.Device
-	if err := c.Validate(); err != nil {
-		return fmt.Errorf("the data disk that the image names: %w", err)
-	}
-	return nil
-}
-
 // look observes the disk with a GCE device name.
-func (p diskPlaces) look(name, dir string) seenDisk {
+func (p places) look(name, dir string) seenDisk {
 	s := seenDisk{device: filepath.Join(p.byID, "google-"+name), dir: dir}
 	mounts, err := os.ReadFile(p.mountinfo)
 	if s.mounted = err == nil && datadir.MountedAt(string(mounts), dir); s.mounted {
@@ -98,7 +76,7 @@ func judgeDisk(s seenDisk) *replica.Wait {
 		"and then "+
 		"`%s`, or the first with the disk attached to another VM. ", s.device, s.mountCommand()) + orReplace
 	damaged := func(format string, args ...any) *replica.Wait {
-		return blocked(dataDiskDamaged, fmt.Sprintf(format, args...), repair, time.Time{})
+		return &replica.Wait{Name: dataDiskDamaged, Reason: fmt.Sprintf(format, args...), Next: repair}
 	}
 	switch {
 	case s.mounted && s.dirErr != nil:
@@ -108,9 +86,9 @@ func judgeDisk(s seenDisk) *replica.Wait {
 	case s.mounted:
 		return nil
 	case !s.attached:
-		return blocked(dataDiskMissing, fmt.Sprintf("no disk is attached as %s, which has to be mounted at %s",
-			s.device, s.dir), "Attach the replica's data disk to this VM under that device name; it is mounted then. "+
-			orReplace, time.Time{})
+		return &replica.Wait{Name: dataDiskMissing, Reason: fmt.Sprintf("no disk is attached as %s, which has to be "+
+			"mounted at %s", s.device, s.dir), Next: "Attach the replica's data disk to this VM under that device " +
+			"name; it is mounted then. " + orReplace}
 	case s.readErr != nil:
 		return damaged("the data disk %s cannot be read: %v", s.device, s.readErr)
 	}
@@ -125,27 +103,14 @@ func (s seenDisk) mountCommand() string {
 	return "mount -o nodev,nosuid,noexec " + s.device + " " + s.dir
 }
 
-// awaitDisk waits until the data disk can be used, and makes the data directory.
-func (a *Agent) awaitDisk(ctx context.Context, in identified) (identified, error) {
-	if name := in.cluster.Etcd.DataDisk; name != "" {
-		if err := a.awaitMount(ctx, name, in.cluster.Etcd.DataDir); err != nil {
-			return in, err
-		}
-	}
-	if err := os.MkdirAll(in.cluster.Etcd.DataDir, 0o700); err != nil {
-		return in, fmt.Errorf("make the data directory: %w", err)
-	}
-	return in, a.openFolders(in.cluster.Etcd.DataDir)
-}
-
-// awaitMount observes the disk until it can be used. What reads a disk that stands still does not return: it is waited
-// for here, and no second one is begun.
-func (a *Agent) awaitMount(ctx context.Context, device, dir string) error {
-	defer a.releaseDisk("")
+// AwaitMount observes the disk with a GCE device name until it is mounted at dir and can be used. What reads a disk that
+// stands still does not return: it is waited for here, and no second one is begun.
+func (d *Disk) AwaitMount(ctx context.Context, device, dir string) error {
+	defer d.release("")
 	var settling time.Time // since when the disk is attached, and only has to be mounted
 	reason := errors.New("it was not observed yet")
 	for {
-		s, err := a.observeDisk(ctx, device, dir)
+		s, err := d.observe(ctx, device, dir)
 		if err != nil {
 			return fmt.Errorf("the data disk was not usable yet: %w: %w", reason, err)
 		}
@@ -159,16 +124,16 @@ func (a *Agent) awaitMount(ctx context.Context, device, dir string) error {
 			settling = time.Now()
 		}
 		reason = errors.New(w.Reason)
-		if s.toBeMounted() && time.Since(settling) < diskSettles {
-			a.releaseDisk("")
+		if s.toBeMounted() && time.Since(settling) < settles {
+			d.release("")
 		} else {
-			a.releaseDisk(w.Name)
-			a.waits.hold(w.Name, reason, w.Next)
+			d.release(w.Name)
+			d.waits.HoldFor(w.Name, reason, w.Next)
 		}
 		select {
 		case <-ctx.Done():
 			return fmt.Errorf("the data disk was not usable yet: %w", reason)
-		case <-time.After(diskPeriod):
+		case <-time.After(mountPeriod):
 		}
 	}
 }
@@ -176,36 +141,36 @@ func (a *Agent) awaitMount(ctx context.Context, device, dir string) error {
 // toBeMounted: nothing is wrong with the disk but that it is not mounted, which may be about to happen.
 func (s seenDisk) toBeMounted() bool { return s.attached && !s.mounted && s.readErr == nil }
 
-// observeDisk observes the disk, and says so while that does not return. An error: ctx is done.
-func (a *Agent) observeDisk(ctx context.Context, device, dir string) (seenDisk, error) {
+// observe observes the disk, and says so while that does not return. An error: ctx is done.
+func (d *Disk) observe(ctx context.Context, device, dir string) (seenDisk, error) {
 	seen := make(chan seenDisk, 1)
-	go func() { seen <- a.disks.look(device, dir) }() // what hangs in the kernel cannot be ended
-	late := time.NewTimer(diskHangs)
+	go func() { seen <- d.places.look(device, dir) }() // what hangs in the kernel cannot be ended
+	late := time.NewTimer(hangs)
 	defer late.Stop()
 	for {
 		select {
 		case s := <-seen:
-			if device == a.cfg.ImageDisk.Device && dir == a.cfg.ImageDisk.Dir {
-				s.unit = a.cfg.ImageDisk.Unit
+			if device == d.image.Device && dir == d.image.Dir {
+				s.unit = d.image.Unit
 			}
 			return s, nil
 		case <-ctx.Done():
 			return seenDisk{}, context.Cause(ctx)
 		case <-late.C:
-			a.releaseDisk(dataDiskHangs)
-			a.waits.hold(dataDiskHangs, fmt.Errorf("the data disk %s, or what is mounted at %s, does not answer",
-				filepath.Join(a.disks.byID, "google-"+device), dir), "The kernel's lines before this one may say why. "+
+			d.release(dataDiskHangs)
+			d.waits.HoldFor(dataDiskHangs, fmt.Errorf("the data disk %s, or what is mounted at %s, does not answer",
+				filepath.Join(d.places.byID, "google-"+device), dir), "The kernel's lines before this one may say why. "+
 				"If it does not answer for minutes, stop and start the VM, or recreate it. The agent goes on by "+
 				"itself.")
 		}
 	}
 }
 
-// releaseDisk ends the waits for the data disk, but for one.
-func (a *Agent) releaseDisk(but string) {
-	for _, name := range diskWaits {
+// release ends the waits for the data disk, but for one.
+func (d *Disk) release(but string) {
+	for _, name := range mountWaits {
 		if name != but {
-			a.waits.Release(name)
+			d.waits.Release(name)
 		}
 	}
 }

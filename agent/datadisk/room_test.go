@@ -1,4 +1,4 @@
-package agent
+package datadisk
 
 import (
 	"context"
@@ -34,14 +34,14 @@ func TestADiskIsNearlyFullByItsSize(t *testing.T) {
 // A quiet member on a full disk goes on for hours, and fails at the worst time: this says so before.
 func TestADiskThatFillsIsAWaitUntilThereIsRoom(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		a, _ := newVM(t).identified()
+		d, dir := diskIn(t)
 		var free int64
 		var fault error
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan struct{})
 		go func() {
 			defer close(done)
-			a.watchRoom(ctx, func() (int64, int64, error) { return free, 10 << 30, fault })
+			d.watchRoom(ctx, dir, func() (int64, int64, error) { return free, 10 << 30, fault })
 		}()
 		for _, step := range []struct {
 			free  int64
@@ -62,7 +62,7 @@ func TestADiskThatFillsIsAWaitUntilThereIsRoom(t *testing.T) {
 			time.Sleep(roomPeriod)
 			synctest.Wait()
 			got := ""
-			for _, w := range a.status(t.Context()).Blocked {
+			for _, w := range d.tracker.All() {
 				got += w.Name + ": " + w.Reason
 			}
 			if (step.want == "") != (got == "") || !strings.Contains(got, step.want) {

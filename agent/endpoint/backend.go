@@ -1,0 +1,167 @@
+package endpoint
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/quorate/quorate/internal/backoff"
+	"github.com/quorate/quorate/internal/waits"
+)
+
+// Balancer is this VM's place among the backends of the endpoint's load balancer. group is what the document calls them
+// by. The calls try again for a while; what they return as an error may pass all the same.
+type Balancer interface {
+	// Attach makes sure that this VM is a backend, and says whether it was not. Nothing is done about others.
+	Attach(ctx context.Context, group string) (attached bool, err error)
+	// Detach makes sure that it is none, and says whether it was. It returns once new connections go elsewhere. Without
+	// the group it is none.
+	Detach(ctx context.Context, group string) (detached bool, err error)
+}
+
+// endpointNotAttached is the wait for this VM to be a backend.
+const endpointNotAttached = "endpoint-not-attached"
+
+const (
+	// endpointPeriod is about the time between two questions whether this VM is a backend, and the longest pause after
+	// a failure. A VM that a person took out, or whose group was made anew, is back within it.
+	endpointPeriod = 30 * time.Second
+	// firstAttachRetry is the pause after the first failure; the call itself has been repeated by then.
+	firstAttachRetry = time.Second
+	// attachTimeout bounds one try: a list, and an operation that takes Google up to half a minute.
+	attachTimeout = 90 * time.Second
+)
+
+// Backend is this VM's place among the backends: whom to ask, and where it is attached. Several may use it at once.
+type Backend struct {
+	log   *slog.Logger
+	waits *waits.Phased
+
+	mu       sync.Mutex
+	balancer Balancer // nil until the document is known, and where there is none
+	// group is what this VM was last found in or attached to; empty: it was not.
+	group string
+}
+
+// NewBackend is a VM of which nothing is known yet.
+func NewBackend(log *slog.Logger, w *waits.Phased) *Backend { return &Backend{log: log, waits: w} }
+
+// Open notes whom to ask.
+func (p *Backend) Open(b Balancer) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.balancer = b
+}
+
+// in notes where this VM is attached.
+func (p *Backend) in(group string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.group = group
+}
+
+// known is whom to ask, and where this VM is attached as far as it is known.
+func (p *Backend) known() (b Balancer, group string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.balancer, p.group
+}
+
+// Run makes this VM a backend of the load balancer as soon as its apiserver is ready, and again where somebody took it
+// out or made the VM anew, until ctx is done. wanted is the group that the document names now, serves says whether the
+// apiserver is ready, and what closes when that may have changed. That it is not ready is no reason to take the VM out:
+// the load balancer's health check knows, and where all are so it sends clients to each of them.
+func (p *Backend) Run(ctx context.Context, wanted func() string, serves func() (bool, <-chan struct{})) {
+	balancer, _ := p.known()
+	if balancer == nil {
+		return
+	}
+	pause := backoff.Backoff{First: firstAttachRetry, Most: endpointPeriod}
+	for {
+		ready, changed := serves()
+		group := wanted()
+		rest := jittered(endpointPeriod)
+		switch {
+		case group == "":
+			p.waits.Release(endpointNotAttached)
+			p.in("")
+		case ready && !p.attach(ctx, balancer, group):
+			rest = pause.Next()
+		case ready:
+			pause.Reset()
+		}
+		if ready {
+			changed = nil // what a component does is of no interest now
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-changed:
+		case <-time.After(rest):
+		}
+	}
+}
+
+// jittered is a period of which up to a tenth is taken off by chance: three masters that were started together do not
+// ask together for ever.
+func jittered(period time.Duration) time.Duration {
+	b := backoff.Backoff{First: period / 5, Most: period / 5}
+	return period - period/5 + b.Next()
+}
+
+// attach says whether this VM is a backend now.
+func (p *Backend) attach(ctx context.Context, b Balancer, group string) bool {
+	bounded, cancel := context.WithTimeout(ctx, attachTimeout)
+	defer cancel()
+	attached, err := b.Attach(bounded, group)
+	if ctx.Err() != nil {
+		return false
+	}
+	if err != nil {
+		p.waits.HoldFor(endpointNotAttached, err, "It is tried again by itself, within half a minute. Until then the load "+
+			"balancer sends no clients to this master. quorate gce check names what is missing.")
+		return false
+	}
+	p.waits.Release(endpointNotAttached)
+	_, before := p.known()
+	p.in(group)
+	switch {
+	case attached && before == group:
+		p.log.Warn("attached this VM to the load balancer again: somebody had taken it out", "group", group)
+	case attached:
+		p.log.Info("attached this VM to the load balancer", "group", group)
+	}
+	return true
+}
+
+// Leave begins to take this VM out of the load balancer before what serves its clients stops. wanted is the group that
+// the document names now; nothing: none. wait returns when new connections go elsewhere, and after limit in any case:
+// the health check does it then.
+func (p *Backend) Leave(ctx context.Context, wanted string, limit time.Duration) (wait func()) {
+	balancer, group := p.known()
+	// A former agent may have attached it, and this one may not have got as far.
+	group = cmp.Or(wanted, group)
+	if balancer == nil || group == "" {
+		return func() {}
+	}
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		detached, err := balancer.Detach(ctx, group)
+		switch {
+		case err != nil && !errors.Is(err, context.Canceled):
+			p.log.Warn("the load balancer has this VM still: its health check takes it out", "group", group, "err",
+				err.Error())
+		case detached:
+			p.log.Info("detached this VM from the load balancer", "group", group)
+		}
+	}()
+	return func() {
+		defer cancel()
+		<-done
+	}
+}
