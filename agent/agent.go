@@ -37,6 +37,8 @@ import (
 	"github.com/quorate/quorate/agent/datadisk"
 	"github.com/quorate/quorate/agent/endpoint"
 	"github.com/quorate/quorate/agent/kubelet"
+	"github.com/quorate/quorate/agent/status"
+	"github.com/quorate/quorate/agent/telling"
 	"github.com/quorate/quorate/certs"
 	"github.com/quorate/quorate/etcdmember"
 	"github.com/quorate/quorate/etcdmember/acts"
@@ -78,7 +80,7 @@ type Cloud struct {
 	Bundles Bundles
 	Compute etcdmember.ComputeAPI
 	// Reports may be nil: then people outside learn nothing.
-	Reports Reports
+	Reports telling.Store
 	// Balancer may be nil: then nobody is attached to the load balancer.
 	Balancer endpoint.Balancer
 	// DataDisk asks how the cloud shows the data disk; an error may pass. Nil: this VM has no data disk of its own.
@@ -97,7 +99,7 @@ type Config struct {
 	// Log must not block: the boot, the stop and the supervision of children write to it.
 	Log *slog.Logger
 	// LogLoss says what of Log was lost; nil where nothing can be.
-	LogLoss  func() LogLoss
+	LogLoss  func() status.LogLoss
 	Metadata Metadata
 	Open     func(ctx context.Context, self replica.Identity, c *replica.Cluster) (Cloud, error)
 	Notify   Notifier
@@ -143,8 +145,8 @@ type Agent struct {
 	since      time.Time
 	ready      bool
 	boot       bootTimes
-	snapshots  *SnapshotStatus // what it leads to is never written again
-	archives   *ArchiveStatus
+	snapshots  *status.Snapshots // what it leads to is never written again
+	archives   *status.Archives
 	addons     *plan.Status // as are the two before it
 	self       replica.Identity
 	cluster    *replica.Cluster
@@ -159,8 +161,8 @@ type Agent struct {
 	pending    []replica.Change
 	atOnce     *atOnce
 	disk       *datadisk.Disk
-	reports    Reports
-	nodeEvents *nodeEvents       // nil until the document is known
+	reporter   *telling.Reporter
+	nodeEvents *telling.NodeEvents
 	encryption *certs.Encryption // what the apiserver does since its start; nil before
 	backend    *endpoint.Backend
 	// certificates are as ensure last found them; what it leads to is never written again.
@@ -188,12 +190,15 @@ type Agent struct {
 func newAgent(cfg Config, children *supervisor.Supervisor) *Agent {
 	tracker := waits.New(cfg.Log, filepath.Join(cfg.RunDir, "waits.json"))
 	own := &waits.Phased{Source: tracker.Source("agent", "phase", 0)}
-	return &Agent{cfg: cfg, supervisor: children, since: time.Now(), tracker: tracker, waits: own,
+	a := &Agent{cfg: cfg, supervisor: children, since: time.Now(), tracker: tracker, waits: own,
 		boot:         bootTimes{begun: time.Now()},
 		backend:      endpoint.NewBackend(cfg.Log, own),
 		disk:         datadisk.New(cfg.Log, own, cfg.ImageDisk),
+		nodeEvents:   telling.NewNodeEvents(),
 		runtimeWaits: tracker.Source("runtime", "phase", 0), kubeletWaits: tracker.Source("kubelet", "phase", 0),
 		fitWanted: make(chan struct{}, 1), documentChanged: make(chan struct{}, 1), leasesOpen: make(chan struct{})}
+	a.reporter = telling.NewReporter(cfg.Log, cfg.Version, a.report, a.nodeEvents.TellReported)
+	return a
 }
 
 // Run boots the replica and keeps it running until ctx is done. The caller makes sure that no other agent runs on this
@@ -216,8 +221,8 @@ func Run(ctx context.Context, cfg Config) (err error) {
 		return err
 	}
 	defer stopServing()
-	defer a.serveMetrics()()
-	defer a.keepReports()()
+	defer status.ServeMetrics(cfg.Log, cfg.MetricsAddress, status.Metrics(a.report))()
+	defer a.reporter.Keep()()
 	stopChildren := a.superviseChildren(ctx)
 	defer func() { err = errors.Join(err, stopChildren(err)) }()
 	err = a.liveUntilEnded(ctx)
@@ -264,7 +269,7 @@ func (a *Agent) live(ctx context.Context, end context.CancelCauseFunc) error {
 		return err
 	}
 	defer a.keepDocument(ctx, self)()
-	defer a.keepNodeEvents(ctx, self)()
+	defer background(ctx, a.nodeEvents.Run)()
 	defer a.watchKubelet(ctx, self)()
 	if self, err = enter(ctx, a, PhaseDataDisk, self, a.awaitDisk); err != nil {
 		return err

@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/quorate/quorate/agent/status"
 	"github.com/quorate/quorate/etcdmember"
 )
 
@@ -33,7 +34,7 @@ func (a *Agent) keepArchives(ctx context.Context, m archivePurge) {
 // showArchives shows what there is; the log hears each failure once.
 func (a *Agent) showArchives(list etcdmember.ArchivesHeld, err error, said string) (says string) {
 	a.mu.Lock()
-	a.archives = &ArchiveStatus{Count: list.Count, Bytes: list.Bytes, Kept: list.Kept}
+	a.archives = &status.Archives{Count: list.Count, Bytes: list.Bytes, Kept: list.Kept}
 	a.mu.Unlock()
 	if err == nil {
 		return ""

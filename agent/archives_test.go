@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/quorate/quorate/agent/status"
 	"github.com/quorate/quorate/etcdmember"
 )
 
@@ -49,7 +50,7 @@ func TestTheArchiveIsLookedAfterEachMinute(t *testing.T) {
 			t.Errorf("%d looks, log\n%s", s.looks, log)
 		}
 		if got := a.status(t.Context()).Archives; got == nil ||
-			*got != (ArchiveStatus{Count: 2, Bytes: 200, Kept: "why"}) {
+			*got != (status.Archives{Count: 2, Bytes: 200, Kept: "why"}) {
 			t.Errorf("status %+v", got)
 		}
 		if got := scraped(t, a); !strings.Contains(got, "\nquorate_archive_bytes 200\n") {

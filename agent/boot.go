@@ -11,6 +11,8 @@ import (
 	"path/filepath"
 	"time"
 
+	core "k8s.io/client-go/kubernetes/typed/core/v1"
+
 	"github.com/quorate/quorate/agent/datadisk"
 	"github.com/quorate/quorate/certs"
 	"github.com/quorate/quorate/controlplane"
@@ -101,10 +103,13 @@ func (a *Agent) open(ctx context.Context, id identity) (identified, error) {
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.self, a.cluster, a.reports = id.Self, cluster, cloud.Reports
+	a.self, a.cluster = id.Self, cluster
+	a.reporter.Open(cloud.Reports)
 	a.backend.Open(cloud.Balancer)
 	a.disk.Open(cloud.DataDisk != nil, id.DiskID)
 	a.files = certs.Files{Dir: filepath.Join(cluster.Etcd.DataDir, "pki"), Volatile: filepath.Join(a.cfg.RunDir, "pki")}
+	files, port := a.files, cluster.Endpoint.Port
+	a.nodeEvents.Open(id.Self.Name, func() (core.EventsGetter, error) { return core.NewForConfig(localAPI(files, port)) })
 	return identified{id.Self, cluster, cloud, id}, nil
 }
 

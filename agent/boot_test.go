@@ -14,6 +14,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/quorate/quorate/agent/status"
 	"github.com/quorate/quorate/certs"
 	"github.com/quorate/quorate/etcdmember"
 	"github.com/quorate/quorate/etcdmember/table"
@@ -69,7 +70,7 @@ func TestAWaitIsShownAndEndsInOrder(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() { done <- Run(ctx, v.config()) }()
-	var s Status
+	var s status.Status
 	eventually(t, "the wait is shown", func() (ok bool) {
 		s, _ = ReadStatus(t.Context(), SocketPath(v.config().RunDir))
 		return len(s.Blocked) > 0

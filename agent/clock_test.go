@@ -7,6 +7,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/quorate/quorate/agent/status"
 	"github.com/quorate/quorate/certs"
 )
 
@@ -41,7 +42,7 @@ func TestTheFirstBundleIsNotMadeByAClockThatIsWrong(t *testing.T) {
 				}
 				return time.Now().Add(-c.behind), c.err
 			}
-			seen := make(chan Status, 1)
+			seen := make(chan status.Status, 1)
 			time.AfterFunc(9*time.Second, func() { seen <- a.status(t.Context()) })
 			out, err := a.certify(t.Context(), rec)
 			if waited := time.Since(begin) > 10*time.Second; err != nil || out.bundle == nil ||

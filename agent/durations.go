@@ -136,15 +136,6 @@ const (
 // callTimeout bounds one call to the apiserver on this machine.
 const callTimeout = 5 * time.Second
 
-// An event that the apiserver does not take is tried again after eventRetry, until it is eventAge old. eventsHeld is
-// how many may wait.
-const (
-	eventRetry, eventAge = 5 * time.Second, time.Hour
-	eventsHeld           = 32
-	// eventsAnHour bounds what one master tells: a cluster keeps events for an hour.
-	eventsAnHour = 120
-)
-
 // Background tasks.
 
 const (
@@ -177,26 +168,7 @@ const (
 // replacement, which nobody can foresee; a check that finds no more than one reads the data disk alone.
 const archivesPeriod = time.Minute
 
-// Reports.
-
-const (
-	// observePeriod is the time between two observations of oneself: a change is written within two seconds.
-	observePeriod = time.Second
-	// observeTimeout bounds one: all that is asked is the member on this machine.
-	observeTimeout = time.Second
-	// writeTimeout bounds the writing of a report and a batch of events, each with a second try.
-	writeTimeout = 10 * time.Second
-	// lastReportTimeout is how long the end of the agent waits for a last report.
-	lastReportTimeout = 500 * time.Millisecond
-	// dropPeriod is the time between two deletions of old events, by each replica.
-	dropPeriod  = 6 * time.Hour
-	dropTimeout = time.Minute
-)
-
 // Answers to questions.
-
-// metricsTimeout bounds the question for the member's state: it is on this machine.
-const metricsTimeout = time.Second
 
 // statusTimeout bounds everything that a status asks of others: a person waits.
 const statusTimeout = 3 * time.Second

@@ -12,6 +12,7 @@ import (
 
 	"github.com/quorate/quorate/agent/election"
 	"github.com/quorate/quorate/agent/lease"
+	"github.com/quorate/quorate/agent/status"
 	"github.com/quorate/quorate/controlplane"
 	"github.com/quorate/quorate/internal/backoff"
 	"github.com/quorate/quorate/internal/waits"
@@ -84,18 +85,18 @@ func (a *Agent) judgeLeaders(ctx context.Context) {
 	var told []error
 	for _, l := range controlplane.Leases(a.cluster) {
 		w, ok := a.leaders.watch(l.Name)
-		status, runs := a.supervisor.StatusOf(l.Component)
-		if !ok || !runs {
+		runs, there := a.supervisor.StatusOf(l.Component)
+		if !ok || !there {
 			continue
 		}
-		told = append(told, a.judgeLeader(ctx, l, w, status))
+		told = append(told, a.judgeLeader(ctx, l, w, runs))
 	}
 	a.waits.HoldWhile(leaseNotRenewed, waits.OneLine(told), leaseNext)
 }
 
 // judgeLeader does what is to be done about one component, and returns what a person is told.
-func (a *Agent) judgeLeader(ctx context.Context, l controlplane.Lease, w lease.Watch, status supervisor.Status) error {
-	f := a.leaderFacts(ctx, l, w, status)
+func (a *Agent) judgeLeader(ctx context.Context, l controlplane.Lease, w lease.Watch, runs supervisor.Status) error {
+	f := a.leaderFacts(ctx, l, w, runs)
 	act, why := lease.Judge(f)
 	if act == lease.Try {
 		observed, _ := w.Seen()
@@ -126,10 +127,10 @@ func (a *Agent) restartLeader(ctx context.Context, component, why string) {
 
 // leaderFacts is what is known of a component that runs.
 func (a *Agent) leaderFacts(ctx context.Context, l controlplane.Lease, w lease.Watch,
-	status supervisor.Status) lease.Facts {
+	runs supervisor.Status) lease.Facts {
 	now := election.SinceBoot()
-	f := lease.Facts{Duration: a.cluster.ElectionTimes().LeaseDuration, Ready: status.State == supervisor.Ready,
-		Runs: time.Since(status.Since), Unchanged: w.Unchanged()}
+	f := lease.Facts{Duration: a.cluster.ElectionTimes().LeaseDuration, Ready: runs.State == supervisor.Ready,
+		Runs: time.Since(runs.Since), Unchanged: w.Unchanged()}
 	a.leaders.mu.Lock()
 	for _, at := range a.leaders.restarts[l.Component] {
 		f.Restarts = append(f.Restarts, now-at)
@@ -150,8 +151,8 @@ func (a *Agent) leaderFacts(ctx context.Context, l controlplane.Lease, w lease.W
 }
 
 // leaseStatus is what there is to say of the leases; nothing while they cannot be read.
-func (a *Agent) leaseStatus(now time.Duration) []LeaseStatus {
-	out := []LeaseStatus{}
+func (a *Agent) leaseStatus(now time.Duration) []status.Lease {
+	out := []status.Lease{}
 	host, _ := os.Hostname()
 	a.mu.Lock()
 	cluster, self := a.cluster, a.self
@@ -168,7 +169,7 @@ func (a *Agent) leaseStatus(now time.Duration) []LeaseStatus {
 	for _, name := range slices.Sorted(maps.Keys(a.leaders.watches)) {
 		w := a.leaders.watches[name]
 		seen, _ := w.Seen()
-		s := LeaseStatus{Name: name, Holder: seen.Holder, Renewed: seen.Renewed,
+		s := status.Lease{Name: name, Holder: seen.Holder, Renewed: seen.Renewed,
 			Age: w.Age(now).Round(time.Millisecond).Seconds()}
 		if l, ok := of[name]; ok {
 			s.Role = role(lease.HeldBy(seen.Holder, host, l.HolderIsHost))
@@ -181,13 +182,10 @@ func (a *Agent) leaseStatus(now time.Duration) []LeaseStatus {
 	return out
 }
 
-// roleLeader is the role of who leads.
-const roleLeader = "leader"
-
 // role is what a replica is in an election in which it stands.
 func role(leads bool) string {
 	if leads {
-		return roleLeader
+		return status.Leader
 	}
-	return "standby"
+	return status.Standby
 }

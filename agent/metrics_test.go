@@ -2,7 +2,6 @@ package agent
 
 import (
 	"context"
-	"io"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -11,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/quorate/quorate/agent/status"
 	"github.com/quorate/quorate/internal/replica"
 	"github.com/quorate/quorate/supervisor"
 )
@@ -19,7 +19,7 @@ import (
 func scraped(t *testing.T, a *Agent) string {
 	t.Helper()
 	w := httptest.NewRecorder()
-	a.metrics().ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/metrics", nil))
+	a.answers().ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/metrics", nil))
 	if w.Code != http.StatusOK {
 		t.Fatalf("%d: %s", w.Code, w.Body)
 	}
@@ -61,69 +61,18 @@ func TestTheMetricsSayWhatIsWaitedFor(t *testing.T) {
 	<-ended
 }
 
-func TestMetricsAreOnTheSocketAndOnLoopback(t *testing.T) {
-	v := newVM(t)
-	a := v.agent()
-	stop, err := a.serve(SocketPath(a.cfg.RunDir))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer stop()
-	a.cfg.MetricsAddress = "127.0.0.1:39271"
-	defer a.serveMetrics()()
-	resp, err := http.Get("http://" + a.cfg.MetricsAddress + "/metrics")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer resp.Body.Close()
-	if b, err := io.ReadAll(resp.Body); err != nil || !strings.Contains(string(b), "\nquorate_ready 0\n") {
-		t.Errorf("%v\n%s", err, b)
-	}
-	for _, path := range []string{"/status", "/start-anyway"} {
-		if resp, err := http.Get("http://" + a.cfg.MetricsAddress + path); err != nil ||
-			resp.StatusCode != http.StatusNotFound {
-			t.Errorf("%s is on the network: %v %v", path, resp, err)
-		}
-	}
-	other := v.agent()
-	other.cfg.MetricsAddress = a.cfg.MetricsAddress
-	other.serveMetrics()() // a port that is taken must not end anything
-}
-
-// The runbook lists every metric, and none that there is not.
-func TestTheRunbookListsTheMetrics(t *testing.T) {
-	b, err := os.ReadFile("../docs/runbook.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	listed := map[string]bool{}
-	for _, m := range regexp.MustCompile("(?m)^\\| `(quorate_[a-z_]+)").FindAllStringSubmatch(string(b), -1) {
-		listed[m[1]] = true
-	}
-	for _, m := range metrics {
-		name := regexp.MustCompile(`fqName: "([^"]+)"`).FindStringSubmatch(m.String())[1]
-		if !listed[name] {
-			t.Errorf("docs/runbook.md does not list %s", name)
-		}
-		delete(listed, name)
-	}
-	for name := range listed {
-		t.Errorf("docs/runbook.md lists %s, which nothing shows", name)
-	}
-}
-
 func TestLossesOfLogsAreInStatusAndMetrics(t *testing.T) {
 	a := newVM(t).agent()
 	lines := `(?m)^quorate_log_lines_dropped_total (\d+)$`
 	if s := a.status(t.Context()); s.LogLoss != nil || !regexp.MustCompile(lines).MatchString(scraped(t, a)) {
 		t.Errorf("nothing can be lost, and it shows %+v", s.LogLoss)
 	}
-	loss := LogLoss{}
-	a.cfg.LogLoss = func() LogLoss { return loss }
+	loss := status.LogLoss{}
+	a.cfg.LogLoss = func() status.LogLoss { return loss }
 	if s := a.status(t.Context()); s.LogLoss != nil {
 		t.Errorf("nothing was lost, and it shows %+v", s.LogLoss)
 	}
-	loss = LogLoss{Lines: 17, Error: "broken pipe"}
+	loss = status.LogLoss{Lines: 17, Error: "broken pipe"}
 	if s := a.status(t.Context()); s.LogLoss == nil || *s.LogLoss != loss {
 		t.Errorf("it shows %+v", s.LogLoss)
 	}

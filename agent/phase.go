@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"time"
+
+	"github.com/quorate/quorate/agent/status"
 )
 
 // Phase is one step of a replica's boot.
@@ -74,17 +76,17 @@ func enter[In, Out any](ctx context.Context, a *Agent, phase Phase, in In, do fu
 	return out, nil
 }
 
-// bootTimes are what of a BootStatus is known; guarded by Agent.mu.
+// bootTimes are what of a Boot is known; guarded by Agent.mu.
 type bootTimes struct {
 	begun time.Time
-	BootStatus
+	status.Boot
 }
 
 // noteTook keeps how long a phase took that is done.
 func (a *Agent) noteTook(phase Phase, took time.Duration) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.boot.Phases = append(a.boot.Phases, PhaseTook{string(phase), took.Seconds()})
+	a.boot.Phases = append(a.boot.Phases, status.PhaseTook{Phase: string(phase), Seconds: took.Seconds()})
 }
 
 // noteReady keeps how long all of the boot took.

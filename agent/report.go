@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/quorate/quorate/agent/election"
+	"github.com/quorate/quorate/agent/status"
 	"github.com/quorate/quorate/certs"
 	"github.com/quorate/quorate/etcdmember"
 	"github.com/quorate/quorate/etcdmember/table"
@@ -35,17 +36,17 @@ func (a *Agent) alive() bool {
 }
 
 // status is the report, in the time that a person waits.
-func (a *Agent) status(ctx context.Context) Status {
+func (a *Agent) status(ctx context.Context) status.Status {
 	ctx, cancel := context.WithTimeout(ctx, statusTimeout)
 	defer cancel()
 	return a.report(ctx)
 }
 
 // report gathers what there is to say at this moment. Of others it asks the member on this machine alone.
-func (a *Agent) report(ctx context.Context) Status {
+func (a *Agent) report(ctx context.Context) status.Status {
 	a.mu.Lock()
-	s := Status{
-		Replica: ReplicaStatus{Identity: a.self, Phase: string(a.phase), Since: a.since, Ready: a.ready,
+	s := status.Status{
+		Replica: status.Replica{Identity: a.self, Phase: string(a.phase), Since: a.since, Ready: a.ready,
 			DiskID: a.disk.ID(), DiskIDUnknown: a.disk.IDUnknown()},
 		Report: etcdmember.Report{Etcd: etcdmember.EtcdReport{Members: []etcdmember.MemberReport{},
 			Steps: []etcdmember.StepCount{}}},
@@ -53,7 +54,7 @@ func (a *Agent) report(ctx context.Context) Status {
 		Encryption:   a.encryption, Snapshots: a.snapshots, Archives: a.archives,
 		Addons: a.addons, PendingRestart: a.pending,
 		Version: a.cfg.Version,
-		Boot:    BootStatus{Phases: append([]PhaseTook{}, a.boot.Phases...), Ready: a.boot.Ready},
+		Boot:    status.Boot{Phases: append([]status.PhaseTook{}, a.boot.Phases...), Ready: a.boot.Ready},
 		Blocked: a.tracker.All(),
 	}
 	if a.cluster != nil {
@@ -64,7 +65,7 @@ func (a *Agent) report(ctx context.Context) Status {
 	s.Leases = a.leaseStatus(election.SinceBoot())
 	s.Kubelet = a.kubeletStatus()
 	s.Components = append([]supervisor.Status{}, a.supervisor.Status()...)
-	if loss := a.logLoss(); loss != (LogLoss{}) {
+	if loss := a.logLoss(); loss != (status.LogLoss{}) {
 		s.LogLoss = &loss
 	}
 	if membership != nil {
@@ -74,9 +75,9 @@ func (a *Agent) report(ctx context.Context) Status {
 	return s
 }
 
-func (a *Agent) logLoss() LogLoss {
+func (a *Agent) logLoss() status.LogLoss {
 	if a.cfg.LogLoss == nil {
-		return LogLoss{}
+		return status.LogLoss{}
 	}
 	return a.cfg.LogLoss()
 }

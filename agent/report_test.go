@@ -12,11 +12,14 @@ import (
 	"testing"
 	"time"
 
+	"github.com/quorate/quorate/agent/status"
+	"github.com/quorate/quorate/agent/telling"
 	"github.com/quorate/quorate/etcdmember"
 	"github.com/quorate/quorate/etcdmember/snapshot"
 	"github.com/quorate/quorate/etcdmember/table"
 	"github.com/quorate/quorate/internal/record"
 	"github.com/quorate/quorate/internal/replica"
+	"github.com/quorate/quorate/internal/report"
 	"github.com/quorate/quorate/supervisor"
 )
 
@@ -36,7 +39,7 @@ func TestTheWaitForRoomStandsFirst(t *testing.T) {
 // TestWhatAReplicaTells compares all that an agent answers about one state with the golden files: a leader among three
 // members, by whose disk a half-made directory lay, and whose quorum its agent does not reach.
 func TestWhatAReplicaTells(t *testing.T) {
-	a, dir := telling(t)
+	a, dir := tellsAll(t)
 	for path, golden := range map[string]string{
 		"/status": "tells-status.json", "/metrics": "tells-metrics.txt",
 	} {
@@ -85,8 +88,8 @@ func compareGolden(t *testing.T, file, got string) {
 	}
 }
 
-// telling is an agent of which each part has something to report.
-func telling(t *testing.T) (a *Agent, dir string) {
+// tellsAll is an agent of which each part has something to report.
+func tellsAll(t *testing.T) (a *Agent, dir string) {
 	v := newVM(t)
 	a, in := v.identified()
 	formed(v)
@@ -122,7 +125,7 @@ func telling(t *testing.T) (a *Agent, dir string) {
 	a.showSnapshots(saving.shown(snapshot.Turn{Why: snapshot.WhySchedule, Due: newest, At: newest,
 		Newest: record.Taken{Name: "1/5-6", Time: newest}}), nil)
 	a.showArchives(archives, nil, "")
-	a.cfg.LogLoss = func() LogLoss { return LogLoss{Lines: 17, Error: "broken pipe"} }
+	a.cfg.LogLoss = func() status.LogLoss { return status.LogLoss{Lines: 17, Error: "broken pipe"} }
 	begin := make(chan error, 1)
 	running, stop := context.WithCancel(t.Context())
 	go func() { begin <- a.supervisor.Run(running) }()
@@ -132,4 +135,29 @@ func telling(t *testing.T) (a *Agent, dir string) {
 	}
 	eventually(t, "it runs", func() bool { return a.supervisor.Status()[0].State == supervisor.Ready })
 	return a, v.dir
+}
+
+// hangingStore answers nobody until who asks gives up.
+type hangingStore struct{ telling.Store }
+
+func (hangingStore) Of(ctx context.Context, _ replica.Place) (*report.Sighting, error) {
+	<-ctx.Done()
+	return nil, context.Cause(ctx)
+}
+
+func (hangingStore) WriteBatch(ctx context.Context, _ report.Batch) error {
+	<-ctx.Done()
+	return context.Cause(ctx)
+}
+
+func TestAStoreThatHangsHoldsNoStatusUp(t *testing.T) {
+	a, _ := newVM(t).identified()
+	a.reporter.Open(hangingStore{})
+	defer a.reporter.Keep()()
+	time.Sleep(2 * time.Second)
+	begin := time.Now()
+	a.status(t.Context())
+	if took := time.Since(begin); took > 500*time.Millisecond {
+		t.Errorf("a status took %s", took)
+	}
 }

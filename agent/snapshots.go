@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/quorate/quorate/agent/status"
 	"github.com/quorate/quorate/etcdmember/snapshot"
 	"github.com/quorate/quorate/internal/replica"
 )
@@ -102,7 +103,7 @@ func (d *snapshotDuty) linger(saved <-chan error) {
 }
 
 // showSnapshots says how things stand.
-func (a *Agent) showSnapshots(shown *SnapshotStatus, wait *replica.Wait) {
+func (a *Agent) showSnapshots(shown *status.Snapshots, wait *replica.Wait) {
 	a.mu.Lock()
 	a.snapshots = shown
 	a.mu.Unlock()
@@ -115,11 +116,11 @@ func (a *Agent) showSnapshots(shown *SnapshotStatus, wait *replica.Wait) {
 
 // shown is a turn as the status has it; nil where the record shows no open epoch, so that nothing can be said of its
 // snapshots.
-func (d *snapshotDuty) shown(turn snapshot.Turn) *SnapshotStatus {
+func (d *snapshotDuty) shown(turn snapshot.Turn) *status.Snapshots {
 	if turn.Why == "" {
 		return nil
 	}
-	shown := &SnapshotStatus{Newest: turn.Newest.Name, Due: turn.Due, Saving: !d.saving.IsZero(), Failures: d.failures}
+	shown := &status.Snapshots{Newest: turn.Newest.Name, Due: turn.Due, Saving: !d.saving.IsZero(), Failures: d.failures}
 	if shown.Newest != "" {
 		shown.Time = &turn.Newest.Time
 	} else if !turn.Formed.IsZero() {

@@ -8,8 +8,32 @@ import (
 	"net/http"
 	"net/url"
 
+	"github.com/quorate/quorate/agent/status"
 	"github.com/quorate/quorate/internal/local"
 )
+
+// ErrNoAgent is returned by ReadStatus where no agent answers.
+var ErrNoAgent = errors.New("no agent answers on this machine")
+
+// ReadStatus asks the agent on this machine.
+func ReadStatus(ctx context.Context, socket string) (status.Status, error) {
+	var s status.Status
+	err := ask(ctx, socket, http.MethodGet, "/status", &s)
+	return s, err
+}
+
+// Alive asks the agent whether what it consists of still answers; it is the watchdog's check. It says nothing of the
+// cluster: a quorum that is lost is no reason to kill an agent.
+func Alive(ctx context.Context, socket string) error {
+	var ok bool
+	if err := ask(ctx, socket, http.MethodGet, "/alive", &ok); err != nil {
+		return err
+	}
+	if !ok {
+		return errors.New("the agent says that it is not well")
+	}
+	return nil
+}
 
 // ErrRefused is in the error of an agent that answers, and does not do what it was asked for.
 var ErrRefused = errors.New("the agent on this machine refuses")
@@ -44,18 +68,16 @@ func (a *Agent) serve(socket string) (stop func(), err error) {
 func (a *Agent) answers() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /status", func(w http.ResponseWriter, r *http.Request) {
-		answer(w, a.status(r.Context()),
-			nil)
+		answer(w, a.status(r.Context()), nil)
 	})
-	mux.Handle("GET /metrics", a.metrics())
+	mux.Handle("GET /metrics", status.Metrics(a.report))
 	mux.HandleFunc("GET /alive", func(w http.ResponseWriter, _ *http.Request) { answer(w, a.alive(), nil) })
 	mux.HandleFunc("GET /start-anyway", func(w http.ResponseWriter, _ *http.Request) {
 		_, err := a.mayStartAnyway()
 		answer(w, true, err)
 	})
 	mux.HandleFunc("POST /start-anyway", func(w http.ResponseWriter, _ *http.Request) {
-		answer(w, true,
-			a.startAnyway())
+		answer(w, true, a.startAnyway())
 	})
 	return mux
 }

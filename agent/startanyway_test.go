@@ -4,6 +4,8 @@ import (
 	"errors"
 	"os"
 	"testing"
+
+	"github.com/quorate/quorate/agent/status"
 )
 
 // The record cannot be read after a reboot: an agent that waits takes a person's word, keeps it over its own restart,
@@ -26,7 +28,7 @@ func TestStartAnywayIsForThisBootAlone(t *testing.T) {
 	v.established(v.self.Place, "started")
 	v.record.err = errBroken
 	go a.readRecord(t.Context(), in)
-	var s Status
+	var s status.Status
 	eventually(t, "it polls", func() bool {
 		s, err = ReadStatus(t.Context(), socket)
 		return err == nil && s.Etcd.Explanation != nil

@@ -107,7 +107,7 @@ func (a *Agent) kubeletConfig(k replica.Kubelet, node NodeUnits) kubelet.Config 
 			return ok && s.State == supervisor.Ready
 		},
 		StatePath:    filepath.Join(a.cfg.RunDir, "kubelet.json"),
-		KubeletWaits: a.kubeletWaits, RuntimeWaits: a.runtimeWaits, Tell: a.tellUnit,
+		KubeletWaits: a.kubeletWaits, RuntimeWaits: a.runtimeWaits, Tell: a.nodeEvents.TellUnit,
 	}
 }
 

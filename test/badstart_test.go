@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/quorate/quorate/agent"
+	"github.com/quorate/quorate/agent/status"
 	"github.com/quorate/quorate/internal/localgce"
 )
 
@@ -197,7 +198,7 @@ func (c *cluster) wantEndOf(t *testing.T, vm string, code int, words ...string) 
 }
 
 // names says whether a status shows a wait of that name, with all words.
-func names(s agent.Status, name string, words ...string) bool {
+func names(s status.Status, name string, words ...string) bool {
 	for _, b := range s.Blocked {
 		lacks := func() bool {
 			for _, w := range words {

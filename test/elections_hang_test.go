@@ -14,7 +14,7 @@ import (
 	"k8s.io/client-go/tools/leaderelection"
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 
-	"github.com/quorate/quorate/agent"
+	"github.com/quorate/quorate/agent/status"
 	"github.com/quorate/quorate/internal/localgce"
 	"github.com/quorate/quorate/internal/replica"
 )
@@ -177,7 +177,7 @@ func (h *hanging) hang(t *testing.T, yes bool) {
 }
 
 // lease is what the agent says of the controller-manager's.
-func (h *hanging) lease(t *testing.T) agent.LeaseStatus {
+func (h *hanging) lease(t *testing.T) status.Lease {
 	t.Helper()
 	s, err := h.status(h.vm)
 	h.must(t, err)
@@ -187,7 +187,7 @@ func (h *hanging) lease(t *testing.T) agent.LeaseStatus {
 		}
 	}
 	t.Fatalf("no such lease in %+v", s.Leases)
-	return agent.LeaseStatus{}
+	return status.Lease{}
 }
 
 // leads says that somebody but a former holder has the lease.

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/quorate/quorate/agent"
+	"github.com/quorate/quorate/agent/status"
 	"github.com/quorate/quorate/internal/localgce"
 )
 
@@ -26,14 +27,14 @@ func (c *cluster) vm(name string) localgce.VMStatus {
 }
 
 // status asks a replica's agent, on its own socket.
-func (c *cluster) status(name string) (agent.Status, error) {
+func (c *cluster) status(name string) (status.Status, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()
 	return agent.ReadStatus(ctx, fmt.Sprintf("/proc/%d/root%s", c.vm(name).InitPID, agent.SocketPath("/run/quorate")))
 }
 
 // component is what the agent says of one component's state.
-func component(s agent.Status, name string) string {
+func component(s status.Status, name string) string {
 	for _, c := range s.Components {
 		if c.Name == name {
 			return string(c.State)
@@ -43,7 +44,7 @@ func component(s agent.Status, name string) string {
 }
 
 // voters are the started voters in a status.
-func voters(s agent.Status) (names []string) {
+func voters(s status.Status) (names []string) {
 	for _, m := range s.Etcd.Members {
 		if m.Started && m.Role == "voter" {
 			names = append(names, m.Name)

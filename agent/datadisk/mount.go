@@ -103,8 +103,8 @@ func (s seenDisk) mountCommand() string {
 	return "mount -o nodev,nosuid,noexec " + s.device + " " + s.dir
 }
 
-// AwaitMount observes the disk with a GCE device name until it is mounted at dir and can be used. What reads a disk that
-// stands still does not return: it is waited for here, and no second one is begun.
+// AwaitMount observes the disk with a GCE device name until it is mounted at dir and can be used. What reads a disk
+// that stands still does not return: it is waited for here, and no second one is begun.
 func (d *Disk) AwaitMount(ctx context.Context, device, dir string) error {
 	defer d.release("")
 	var settling time.Time // since when the disk is attached, and only has to be mounted

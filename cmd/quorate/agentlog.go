@@ -10,7 +10,7 @@ import (
 	"google.golang.org/grpc/grpclog"
 	"k8s.io/klog/v2"
 
-	"github.com/quorate/quorate/agent"
+	"github.com/quorate/quorate/agent/status"
 	"github.com/quorate/quorate/internal/asynclog"
 	"github.com/quorate/quorate/systemd"
 )
@@ -34,10 +34,10 @@ func openAgentLog() *asynclog.Log {
 }
 
 // logLoss is what the agent shows of the log's losses.
-func logLoss(l *asynclog.Log) func() agent.LogLoss {
-	return func() agent.LogLoss {
+func logLoss(l *asynclog.Log) func() status.LogLoss {
+	return func() status.LogLoss {
 		lost := l.Lost()
-		loss := agent.LogLoss{Lines: lost.Lines}
+		loss := status.LogLoss{Lines: lost.Lines}
 		if lost.Err != nil {
 			loss.Error = lost.Err.Error()
 		}

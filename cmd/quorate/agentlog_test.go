@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/quorate/quorate/agent"
+	"github.com/quorate/quorate/agent/status"
 )
 
 const (
@@ -92,7 +93,7 @@ func (a *realAgent) hear(notify *net.UnixConn) {
 }
 
 // answers waits for the agent's status.
-func (a *realAgent) answers() agent.Status {
+func (a *realAgent) answers() status.Status {
 	a.Helper()
 	for begun := time.Now(); ; time.Sleep(20 * time.Millisecond) {
 		s, err := agent.ReadStatus(a.Context(), agent.SocketPath(a.run()))

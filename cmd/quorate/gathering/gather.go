@@ -19,6 +19,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/quorate/quorate/agent"
+	"github.com/quorate/quorate/agent/status"
 	"github.com/quorate/quorate/cmd/quorate/cluster"
 	"github.com/quorate/quorate/cmd/quorate/master"
 	"github.com/quorate/quorate/cmd/quorate/observer"
@@ -49,7 +50,7 @@ type Gathering struct {
 	fault   error            // why
 	// self is who this master is; nil: this is no master, or its agent has not come so far.
 	self   *replica.Identity
-	status *agent.Status // nil: no agent answers, and silence says why
+	status *status.Status // nil: no agent answers, and silence says why
 	silent error
 	file   *support.File
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/quorate/quorate/addons/plan"
 	"github.com/quorate/quorate/agent"
 	"github.com/quorate/quorate/agent/kubelet"
+	"github.com/quorate/quorate/agent/status"
 	"github.com/quorate/quorate/certs"
 	"github.com/quorate/quorate/cmd/quorate/master"
 	"github.com/quorate/quorate/cmd/quorate/terminal"
@@ -88,7 +89,7 @@ func pauseText(p etcdmember.PauseReport) string {
 }
 
 // showPending says what of the instance's document is not in force.
-func showPending(w io.Writer, s agent.Status) {
+func showPending(w io.Writer, s status.Status) {
 	for i, c := range s.PendingRestart {
 		if i == 0 {
 			fmt.Fprintln(w, "\nThe document has changed. It counts from the agent's next start:")
@@ -120,7 +121,7 @@ func showKubelet(w io.Writer, s *kubelet.Status, now time.Time) {
 }
 
 // showLosses says which logs are not whole.
-func showLosses(w io.Writer, s agent.Status) {
+func showLosses(w io.Writer, s status.Status) {
 	if l := s.LogLoss; l != nil {
 		text := fmt.Sprintf("%d lines of the agent's log were dropped", l.Lines)
 		if l.Error != "" {
@@ -146,7 +147,7 @@ func encryptionText(e *certs.Encryption) string {
 }
 
 // snapshotText says how old the newest snapshot is and when the next one is due.
-func snapshotText(s *agent.SnapshotStatus, now time.Time) string {
+func snapshotText(s *status.Snapshots, now time.Time) string {
 	text := "no snapshot of this epoch yet"
 	if s.Time != nil {
 		text = fmt.Sprintf("the newest snapshot is %s, %s old", s.Newest, terminal.Age(now, *s.Time))
@@ -180,7 +181,7 @@ func addonsText(s *plan.Status) string {
 }
 
 // archiveText says what former members' directories take, and why more of them stay than always do.
-func archiveText(s *agent.ArchiveStatus) string {
+func archiveText(s *status.Archives) string {
 	text := fmt.Sprintf("%d archived directories take %d MiB", s.Count, s.Bytes>>20)
 	if s.Kept != "" {
 		text += "; " + s.Kept
@@ -219,7 +220,7 @@ var doing = map[agent.Phase]string{
 	agent.PhaseStopping:     "it hands over and stops its processes in reverse order",
 }
 
-func headline(s agent.Status, now time.Time) string {
+func headline(s status.Status, now time.Time) string {
 	who := "this master"
 	if s.Replica.Name != "" {
 		who = s.Replica.Name + " in " + s.Replica.Zone
@@ -244,7 +245,7 @@ const staleLease = 30 * time.Second
 
 // condition is how a replica is, and names what is wrong with it. While it boots, components that are not up yet are no
 // fault.
-func condition(s agent.Status, now time.Time) (c health.Condition, wrong []string) {
+func condition(s status.Status, now time.Time) (c health.Condition, wrong []string) {
 	c.Ready = s.Replica.Ready
 	other := func(text string) { c.Other, wrong = true, append(wrong, text) }
 	for _, p := range s.Components {
@@ -272,7 +273,7 @@ func condition(s agent.Status, now time.Time) (c health.Condition, wrong []strin
 func seconds(n float64) time.Duration { return time.Duration(n * float64(time.Second)) }
 
 // clusterText names the cluster and this replica's incarnation in it, as far as they are known.
-func clusterText(s agent.Status) string {
+func clusterText(s status.Status) string {
 	var parts []string
 	if s.Cluster.Name != "" {
 		parts = append(parts, "cluster "+s.Cluster.Name)
@@ -383,12 +384,12 @@ type Shown struct {
 	// Verdict is how this master is, in a word; NotWell says why it is not well, and is empty while it is.
 	Verdict health.State `json:"verdict"`
 	NotWell []string     `json:"notWell"`
-	agent.Status
+	status.Status
 	LastEnd *master.LastEnd `json:"lastEnd,omitempty"`
 }
 
 // Judge adds the verdict to a status.
-func Judge(s agent.Status, now time.Time) Shown {
+func Judge(s status.Status, now time.Time) Shown {
 	c, why := condition(s, now)
 	if !s.Replica.Ready {
 		why = append([]string{"its boot is not done: phase " + terminal.OrNone(s.Replica.Phase)}, why...)

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/quorate/quorate/addons/plan"
-	"github.com/quorate/quorate/agent"
+	"github.com/quorate/quorate/agent/status"
 	"github.com/quorate/quorate/cmd/quorate/terminal/terminaltest"
 )
 
@@ -24,7 +24,7 @@ func TestStatusText(t *testing.T) {
 }
 
 func TestTheStatusSaysWhatTheArchiveTakes(t *testing.T) {
-	if got := archiveText(&agent.ArchiveStatus{Count: 2, Bytes: 300 << 20,
+	if got := archiveText(&status.Archives{Count: 2, Bytes: 300 << 20,
 		Kept: "no archive is purged: a restore is in force"}); got != "2 archived directories take 300 MiB; no "+
 		"archive is purged: a restore is in force" {
 		t.Error(got)

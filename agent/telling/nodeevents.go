@@ -1,4 +1,4 @@
-package agent
+package telling
 
 import (
 	"context"
@@ -16,9 +16,7 @@ import (
 	core "k8s.io/client-go/kubernetes/typed/core/v1"
 
 	"github.com/quorate/quorate/agent/kubelet"
-	"github.com/quorate/quorate/certs"
 	"github.com/quorate/quorate/internal/backoff"
-	"github.com/quorate/quorate/internal/replica"
 	"github.com/quorate/quorate/internal/report"
 )
 
@@ -32,58 +30,47 @@ type nodeEvent struct {
 	warning         bool
 }
 
-// nodeEvents are events of this master's Node that the apiserver has not taken yet. Those that it does not take for
+// An event that the apiserver does not take is tried again after eventRetry, until it is eventAge old. eventsHeld is
+// how many may wait.
+const (
+	// callTimeout bounds one call to the apiserver on this machine.
+	callTimeout          = 5 * time.Second
+	eventRetry, eventAge = 5 * time.Second, time.Hour
+	eventsHeld           = 32
+	// eventsAnHour bounds what one master tells: a cluster keeps events for an hour.
+	eventsAnHour = 120
+)
+
+// NodeEvents are events of this master's Node that the apiserver has not taken yet. Those that it does not take for
 // long are dropped, and so are those that are too many: the reports have them. Who tells one waits for nobody.
-type nodeEvents struct {
-	self replica.Identity
+type NodeEvents struct {
+	wanted chan struct{}
+
+	mu   sync.Mutex
+	node string // empty until it is known; before that nothing is queued
 	// client opens the apiserver's.
 	client func() (core.EventsGetter, error)
-
-	wanted chan struct{}
-	mu     sync.Mutex
 	queue  []nodeEvent
 	// told are when the last ones were told, at most eventsAnHour of them.
 	told []time.Time
 }
 
-func newNodeEvents(files certs.Files, self replica.Identity, port int) *nodeEvents {
-	client := func() (core.EventsGetter, error) { return core.NewForConfig(localAPI(files, port)) }
-	return &nodeEvents{self: self, client: client, wanted: make(chan struct{}, 1)}
+// NewNodeEvents are those of a Node that is not known yet.
+func NewNodeEvents() *NodeEvents { return &NodeEvents{wanted: make(chan struct{}, 1)} }
+
+// Open says which Node this is, and how the apiserver is asked.
+func (e *NodeEvents) Open(node string, client func() (core.EventsGetter, error)) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.node, e.client = node, client
 }
 
-// keepNodeEvents hands events to the apiserver until the returned function is called.
-func (a *Agent) keepNodeEvents(ctx context.Context, in identified) (stop func()) {
-	e := newNodeEvents(a.files, in.self, in.cluster.Endpoint.Port)
-	a.mu.Lock()
-	a.nodeEvents = e
-	a.mu.Unlock()
-	ctx, cancel := context.WithCancel(ctx)
-	var running sync.WaitGroup
-	running.Go(func() { e.run(ctx) })
-	return func() { cancel(); running.Wait() }
-}
-
-// openedNodeEvents is nil until the document is known.
-func (a *Agent) openedNodeEvents() *nodeEvents {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	return a.nodeEvents
-}
-
-// tellNode queues what of a report's events is important. It does not block.
-func (a *Agent) tellNode(list []report.Event) {
-	e := a.openedNodeEvents()
+// TellReported queues what of a report's events is important. It does not block.
+func (e *NodeEvents) TellReported(list []report.Event) {
 	for _, happened := range list {
-		if e != nil && happened.Important() {
+		if happened.Important() {
 			e.add(reportedEvent(happened))
 		}
-	}
-}
-
-// tellUnit queues a record of the watch of the kubelet. It does not block.
-func (a *Agent) tellUnit(r kubelet.Record) {
-	if e := a.openedNodeEvents(); e != nil {
-		e.tell(r)
 	}
 }
 
@@ -94,16 +81,19 @@ func reportedEvent(e report.Event) nodeEvent {
 	return nodeEvent{e.At, "Master" + strings.ToUpper(kind[:1]) + kind[1:], e.Text, warning}
 }
 
-// tell queues a record.
-func (e *nodeEvents) tell(r kubelet.Record) {
+// TellUnit queues a record of the watch of the kubelet. It does not block.
+func (e *NodeEvents) TellUnit(r kubelet.Record) {
 	reasons := map[string]string{kubelet.Ended: "UnitEnded", "restart": "UnitRestarted", "start": "UnitStarted",
 		"park": "UnitParked"}
 	e.add(nodeEvent{r.At, reasons[r.What], r.Text(), true})
 }
 
-func (e *nodeEvents) add(n nodeEvent) {
+func (e *NodeEvents) add(n nodeEvent) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
+	if e.node == "" {
+		return
+	}
 	e.told = slices.DeleteFunc(e.told, func(at time.Time) bool { return n.at.Sub(at) > time.Hour })
 	if len(e.told) >= eventsAnHour {
 		return
@@ -117,8 +107,8 @@ func (e *nodeEvents) add(n nodeEvent) {
 	}
 }
 
-// run hands the records to the apiserver until ctx is done.
-func (e *nodeEvents) run(ctx context.Context) {
+// Run hands the events to the apiserver until ctx is done.
+func (e *NodeEvents) Run(ctx context.Context) {
 	for {
 		select {
 		case <-ctx.Done():
@@ -136,7 +126,7 @@ func (e *nodeEvents) run(ctx context.Context) {
 }
 
 // next is the oldest that is still worth an event.
-func (e *nodeEvents) next(now time.Time) (n nodeEvent, ok bool) {
+func (e *NodeEvents) next(now time.Time) (n nodeEvent, ok bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	for len(e.queue) > 0 && now.Sub(e.queue[0].at) > eventAge {
@@ -148,7 +138,7 @@ func (e *nodeEvents) next(now time.Time) (n nodeEvent, ok bool) {
 	return e.queue[0], true
 }
 
-func (e *nodeEvents) done(n nodeEvent) {
+func (e *NodeEvents) done(n nodeEvent) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if len(e.queue) > 0 && e.queue[0] == n {
@@ -157,14 +147,17 @@ func (e *nodeEvents) done(n nodeEvent) {
 }
 
 // post makes the event. Its name is of its time and text, so that one that is posted again is the same.
-func (e *nodeEvents) post(ctx context.Context, n nodeEvent) error {
+func (e *NodeEvents) post(ctx context.Context, n nodeEvent) error {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	client, err := e.client()
+	e.mu.Lock()
+	node, open := e.node, e.client
+	e.mu.Unlock()
+	client, err := open()
 	if err != nil {
 		return err
 	}
-	_, err = client.Events(eventsNamespace).Create(ctx, eventOf(n, e.self.Name), metav1.CreateOptions{})
+	_, err = client.Events(eventsNamespace).Create(ctx, eventOf(n, node), metav1.CreateOptions{})
 	if apierrors.IsAlreadyExists(err) {
 		return nil
 	}

@@ -1,20 +1,22 @@
-package agent
+package telling
 
 import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"math/rand/v2"
 	"sync"
 	"time"
 
+	"github.com/quorate/quorate/agent/status"
 	"github.com/quorate/quorate/internal/replica"
 	"github.com/quorate/quorate/internal/report"
 )
 
-// Reports is where a replica tells people outside how it is. Nothing decides by what it holds. Its calls may be made
+// Store is where a replica tells people outside how it is. Nothing decides by what it holds. Its calls may be made
 // concurrently; who makes them sets the limit.
-type Reports interface {
+type Store interface {
 	// WriteReport overwrites the report of its replica. WriteBatch writes once: a batch that is there is no error.
 	WriteReport(ctx context.Context, r report.Report) error
 	WriteBatch(ctx context.Context, b report.Batch) error
@@ -24,13 +26,31 @@ type Reports interface {
 	DropOldEvents(ctx context.Context) (int, error)
 }
 
-// reporter observes the agent and writes what it finds. Nobody waits for it but the agent's very end, and that not for
+const (
+	// observePeriod is the time between two observations of oneself: a change is written within two seconds.
+	observePeriod = time.Second
+	// observeTimeout bounds one: all that is asked is the member on this machine.
+	observeTimeout = time.Second
+	// writeTimeout bounds the writing of a report and a batch of events, each with a second try.
+	writeTimeout = 10 * time.Second
+	// lastReportTimeout is how long the end of the agent waits for a last report.
+	lastReportTimeout = 500 * time.Millisecond
+	// dropPeriod is the time between two deletions of old events, by each replica.
+	dropPeriod  = 6 * time.Hour
+	dropTimeout = time.Minute
+)
+
+// Reporter observes the agent and writes what it finds. Nobody waits for it but the agent's very end, and that not for
 // long: it has goroutines and deadlines of its own, and what it cannot write it drops and counts.
-type reporter struct {
-	*Agent
-	wake chan struct{} // there may be something to write
+type Reporter struct {
+	log     *slog.Logger
+	version string
+	gather  func(ctx context.Context) status.Status
+	tell    func([]report.Event)
+	wake    chan struct{} // there may be something to write
 
 	mu     sync.Mutex
+	store  Store // nil until the document is known, and where there is none
 	outbox report.Outbox
 
 	// What follows is the writer's alone.
@@ -39,9 +59,29 @@ type reporter struct {
 	dropAt  time.Time
 }
 
-// keepReports reports until the returned function is called, which waits for a last report.
-func (a *Agent) keepReports() (stop func()) {
-	r := &reporter{Agent: a, wake: make(chan struct{}, 1), dropAt: time.Now().Add(rand.N(dropPeriod))}
+// NewReporter reports what gather says, as an agent of a version. What has happened is given to tell, too, which must
+// not block.
+func NewReporter(log *slog.Logger, version string, gather func(ctx context.Context) status.Status,
+	tell func([]report.Event)) *Reporter {
+	return &Reporter{log: log, version: version, gather: gather, tell: tell, wake: make(chan struct{}, 1)}
+}
+
+// Open notes where to write; nil: people outside learn nothing.
+func (r *Reporter) Open(s Store) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.store = s
+}
+
+func (r *Reporter) opened() Store {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.store
+}
+
+// Keep reports until the returned function is called, which waits for a last report.
+func (r *Reporter) Keep() (stop func()) {
+	r.dropAt = time.Now().Add(rand.N(dropPeriod))
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})
 	var running sync.WaitGroup
@@ -62,26 +102,19 @@ func (a *Agent) keepReports() (stop func()) {
 }
 
 // last writes a last report and the events that are left.
-func (r *reporter) last() {
+func (r *Reporter) last() {
 	ctx, cancel := context.WithTimeout(context.Background(), lastReportTimeout)
 	defer cancel()
-	if store := r.reportsStore(); store != nil {
+	if store := r.opened(); store != nil {
 		r.observeOnce(ctx)
 		for r.writeNext(ctx, store, (*report.Outbox).Rest) {
 		}
 	}
 }
 
-// reportsStore is known once the document is; nil: it is not, or there is none.
-func (a *Agent) reportsStore() Reports {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	return a.reports
-}
-
-func (r *reporter) observe(ctx context.Context) {
+func (r *Reporter) observe(ctx context.Context) {
 	for ctx.Err() == nil {
-		if r.reportsStore() != nil {
+		if r.opened() != nil {
 			r.observeOnce(ctx)
 			select {
 			case r.wake <- struct{}{}:
@@ -95,24 +128,24 @@ func (r *reporter) observe(ctx context.Context) {
 	}
 }
 
-func (r *reporter) observeOnce(ctx context.Context) {
+func (r *Reporter) observeOnce(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, observeTimeout)
 	defer cancel()
-	seen := reportOf(r.report(ctx), r.cfg.Version, time.Now())
+	seen := reportOf(r.gather(ctx), r.version, time.Now())
 	r.mu.Lock()
 	happened := r.outbox.Observe(seen)
 	r.mu.Unlock()
-	r.tellNode(happened)
+	r.tell(happened)
 }
 
-func (r *reporter) write(ctx context.Context) {
+func (r *Reporter) write(ctx context.Context) {
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-r.wake:
 		}
-		store := r.reportsStore()
+		store := r.opened()
 		r.writeNext(ctx, store, (*report.Outbox).Next)
 		if now := time.Now(); now.After(r.dropAt) {
 			r.dropAt = now.Add(dropPeriod)
@@ -123,7 +156,7 @@ func (r *reporter) write(ctx context.Context) {
 
 // writeNext writes what is due, the events also where the report is refused, and reports whether all of that was
 // written. What the report before said is noted first: this replica is about to overwrite it.
-func (r *reporter) writeNext(ctx context.Context, store Reports,
+func (r *Reporter) writeNext(ctx context.Context, store Store,
 	due func(*report.Outbox, time.Time) report.Write) bool {
 	r.mu.Lock()
 	w := due(&r.outbox, time.Now())
@@ -150,16 +183,16 @@ func (r *reporter) writeNext(ctx context.Context, store Reports,
 	r.mu.Unlock()
 	switch {
 	case err != nil && !r.failing && !errors.Is(ctx.Err(), context.Canceled):
-		r.cfg.Log.Warn("people outside do not learn how this replica is", "err", err.Error())
+		r.log.Warn("people outside do not learn how this replica is", "err", err.Error())
 		r.failing = true
 	case err == nil && r.failing:
-		r.cfg.Log.Info("people outside learn again how this replica is")
+		r.log.Info("people outside learn again how this replica is")
 		r.failing = false
 	}
 	return err == nil
 }
 
-func (r *reporter) noteFormer(ctx context.Context, store Reports, w report.Write) error {
+func (r *Reporter) noteFormer(ctx context.Context, store Store, w report.Write) error {
 	if r.former || w.Report == nil {
 		return nil
 	}
@@ -189,14 +222,14 @@ func formerText(s report.Sighting, now time.Time) string {
 		now.Add(-s.Age).UTC().Format(time.DateTime), how, s.InstanceID, s.BootID)
 }
 
-func (r *reporter) dropOld(ctx context.Context, store Reports) {
+func (r *Reporter) dropOld(ctx context.Context, store Store) {
 	ctx, cancel := context.WithTimeout(ctx, dropTimeout)
 	defer cancel()
 	n, err := store.DropOldEvents(ctx)
 	switch {
 	case err != nil && ctx.Err() == nil:
-		r.cfg.Log.Warn("old events are not deleted", "err", err.Error())
+		r.log.Warn("old events are not deleted", "err", err.Error())
 	case n > 0:
-		r.cfg.Log.Info("deleted old events", "batches", n)
+		r.log.Info("deleted old events", "batches", n)
 	}
 }

@@ -1,9 +1,13 @@
-package agent
+// Package status is what a replica reports of itself at one moment, and its metrics, which are printed from it.
+//
+// Status is plain data: `quorate status`, `quorate etcd explain`, the metrics and the report for people outside all say
+// what it says. Its JSON keys, and the metrics' names and labels, are part of the interface.
+//
+// It finds nothing out: the agent gathers a Status, and who scrapes or asks causes that. Nothing is kept between two
+// scrapes. It decides nothing, and what decides does not know it.
+package status
 
 import (
-	"context"
-	"errors"
-	"net/http"
 	"time"
 
 	"github.com/quorate/quorate/addons/plan"
@@ -17,22 +21,22 @@ import (
 // Status is all that a replica reports of itself at one moment. `quorate status`, `quorate etcd explain` and the
 // metrics are printed from it. It is plain data; its JSON keys are stable.
 type Status struct {
-	Replica ReplicaStatus `json:"replica"`
+	Replica Replica `json:"replica"`
 	// Version is quorate's.
 	Version string `json:"version,omitempty"`
 	etcdmember.Report
 	// Boot is how long what is done of this start took.
-	Boot         BootStatus          `json:"boot"`
+	Boot         Boot                `json:"boot"`
 	Components   []supervisor.Status `json:"components"`
-	Leases       []LeaseStatus       `json:"leases"`
+	Leases       []Lease             `json:"leases"`
 	Certificates []certs.Expiry      `json:"certificates"`
 	// Encryption is what this replica's apiserver is started with, whatever the document and the disk say by now; nil
 	// before its first start.
 	Encryption *certs.Encryption `json:"encryption,omitempty"`
 	// Snapshots is nil until the member runs, and while the record shows no open epoch.
-	Snapshots *SnapshotStatus `json:"snapshots,omitempty"`
+	Snapshots *Snapshots `json:"snapshots,omitempty"`
 	// Archives is nil until the boot is done.
-	Archives *ArchiveStatus `json:"archives,omitempty"`
+	Archives *Archives `json:"archives,omitempty"`
 	// Addons is what the add-on manager says of itself; nil where the document has no add-ons, and while it does not
 	// answer.
 	Addons *plan.Status `json:"addons,omitempty"`
@@ -55,8 +59,8 @@ type LogLoss struct {
 	Error string `json:"error,omitempty"`
 }
 
-// ReplicaStatus says who this is and how far its boot has come.
-type ReplicaStatus struct {
+// Replica says who this is and how far its boot has come.
+type Replica struct {
 	replica.Identity
 	// Phase is the step of the boot that runs, or keep; Since is when it began. Ready says that the boot is done.
 	Phase string    `json:"phase"`
@@ -72,8 +76,8 @@ type ReplicaStatus struct {
 	DiskIDUnknown bool   `json:"diskIDUnknown,omitempty"`
 }
 
-// BootStatus says how long a start of the agent took, in seconds.
-type BootStatus struct {
+// Boot says how long a start of the agent took, in seconds.
+type Boot struct {
 	// Phases are those that are done, in order.
 	Phases []PhaseTook `json:"phases"`
 	// Ready is how long all of it took; 0: it is not done.
@@ -86,8 +90,8 @@ type PhaseTook struct {
 	Seconds float64 `json:"seconds"`
 }
 
-// LeaseStatus is one leader election of the control plane.
-type LeaseStatus struct {
+// Lease is one leader election of the control plane.
+type Lease struct {
 	Name   string `json:"name"`
 	Holder string `json:"holder"`
 	// Renewed is by the holder's clock. Age is for how many seconds this agent has not seen it change.
@@ -95,14 +99,20 @@ type LeaseStatus struct {
 	Age     float64   `json:"age"`
 	// Component is the component that elects itself with the lease; nothing: the agents themselves, or another program.
 	Component string `json:"component,omitempty"`
-	// Role is what this replica is in the election, leader or standby; nothing where it takes no part.
+	// Role is what this replica is in the election, Leader or Standby; nothing where it takes no part.
 	Role string `json:"role,omitempty"`
 	// Restarts is how often this agent has started the component again for its lease.
 	Restarts int `json:"restarts,omitempty"`
 }
 
-// SnapshotStatus says how old the newest verified snapshot is, and when there will be another.
-type SnapshotStatus struct {
+// Leader and Standby are the roles in an election in which a replica stands.
+const (
+	Leader  = "leader"
+	Standby = "standby"
+)
+
+// Snapshots says how old the newest verified snapshot is, and when there will be another.
+type Snapshots struct {
 	// Newest is the name of the newest snapshot of the open epoch, Time when it was taken; nothing where there is none.
 	Newest string     `json:"newest,omitempty"`
 	Time   *time.Time `json:"time,omitempty"`
@@ -116,34 +126,11 @@ type SnapshotStatus struct {
 	Failures uint64 `json:"failures,omitempty"`
 }
 
-// ArchiveStatus says what the archived directories of former members take on this replica's data disk.
-type ArchiveStatus struct {
+// Archives says what the archived directories of former members take on this replica's data disk.
+type Archives struct {
 	Count int `json:"count"`
 	// Bytes is what their files have.
 	Bytes int64 `json:"bytes"`
 	// Kept is why no more is purged; empty: only what always stays is left.
 	Kept string `json:"kept,omitempty"`
-}
-
-// ErrNoAgent is returned by ReadStatus where no agent answers.
-var ErrNoAgent = errors.New("no agent answers on this machine")
-
-// ReadStatus asks the agent on this machine.
-func ReadStatus(ctx context.Context, socket string) (Status, error) {
-	var s Status
-	err := ask(ctx, socket, http.MethodGet, "/status", &s)
-	return s, err
-}
-
-// Alive asks the agent whether what it consists of still answers; it is the watchdog's check. It says nothing of the
-// cluster: a quorum that is lost is no reason to kill an agent.
-func Alive(ctx context.Context, socket string) error {
-	var ok bool
-	if err := ask(ctx, socket, http.MethodGet, "/alive", &ok); err != nil {
-		return err
-	}
-	if !ok {
-		return errors.New("the agent says that it is not well")
-	}
-	return nil
 }

@@ -1,4 +1,4 @@
-package agent
+package telling
 
 import (
 	"context"
@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/quorate/quorate/agent/status"
 	"github.com/quorate/quorate/internal/replica"
 	"github.com/quorate/quorate/internal/report"
 )
@@ -84,27 +85,71 @@ func (k *keptReports) story() (out string) {
 	return out
 }
 
-func reporting(t *testing.T, k *keptReports) (*Agent, func()) {
+// world is an agent that has a status, and the log of its reporter.
+type world struct {
+	mu  sync.Mutex
+	now status.Status
+	log strings.Builder
+}
+
+func (w *world) gather(context.Context) status.Status {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.now
+}
+
+func (w *world) becomes(change func(*status.Status)) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	change(&w.now)
+}
+
+// Write takes a line of the log.
+func (w *world) Write(p []byte) (int, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.log.Write(p)
+}
+
+func (w *world) said() string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.log.String()
+}
+
+func reporting(t *testing.T, k *keptReports) (w *world, stop func()) {
 	t.Helper()
-	a, _ := newVM(t).identified()
-	a.mu.Lock()
-	a.reports = k
-	a.mu.Unlock()
-	return a, a.keepReports()
+	self := replica.Identity{Place: replica.Place{Zone: "us-central1-a", Name: "master-a"}, InstanceID: "101",
+		BootID: "boot1"}
+	w = &world{now: status.Status{Replica: status.Replica{Identity: self, Phase: "identity"}}}
+	r := NewReporter(slog.New(slog.NewTextHandler(w, nil)), "v1", w.gather, func([]report.Event) {})
+	r.Open(k)
+	return w, r.Keep()
+}
+
+// eventually waits for a condition that another goroutine brings about.
+func eventually(t *testing.T, what string, ok func() bool) {
+	t.Helper()
+	for end := time.Now().Add(5 * time.Second); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
+		if ok() {
+			return
+		}
+	}
+	t.Fatalf("never: %s", what)
 }
 
 func TestAChangeIsReportedWithinTwoSeconds(t *testing.T) {
 	k := &keptReports{former: &report.Sighting{Age: 90 * time.Second, Report: report.Report{Ready: true,
 		InstanceID: "99", BootID: "boot0"}}}
-	a, stop := reporting(t, k)
+	w, stop := reporting(t, k)
 	eventually(t, "a first report", func() bool { return k.last().InstanceID == "101" })
-	a.waits.HoldFor("record-unreadable", errors.New("503"), "It is tried again.")
+	w.becomes(func(s *status.Status) { s.Blocked = []replica.Wait{{Name: "record-unreadable", Reason: "503"}} })
 	begin := time.Now()
 	eventually(t, "the wait is reported", func() bool { return len(k.last().Waits) == 1 })
 	if took := time.Since(begin); took > 2*time.Second {
 		t.Errorf("it took %s", took)
 	}
-	a.setPhase(PhaseStopping)
+	w.becomes(func(s *status.Status) { s.Replica.Phase = "stopping" })
 	stop()
 	if got := k.last().Phase; got != "stopping" {
 		t.Errorf("its last report says phase %q", got)
@@ -137,41 +182,16 @@ func TestEventsAreWrittenWhereAReportMayNotBe(t *testing.T) {
 func TestAStoreThatFailsOrHangsHoldsNobodyUp(t *testing.T) {
 	for name, k := range map[string]*keptReports{"fails": {err: errors.New("403")}, "hangs": {hangs: true}} {
 		t.Run(name, func(t *testing.T) {
-			v := newVM(t)
-			a, _ := v.identified()
-			var log strings.Builder
-			var mu sync.Mutex
-			a.cfg.Log = slog.New(slog.NewTextHandler(&locked{&log, &mu}, nil))
-			a.reports = k
-			stop := a.keepReports()
+			w, stop := reporting(t, k)
 			time.Sleep(2 * observePeriod)
 			begin := time.Now()
-			a.status(t.Context())
-			if took := time.Since(begin); took > 500*time.Millisecond {
-				t.Errorf("a status took %s", took)
-			}
-			begin = time.Now()
 			stop()
 			if took := time.Since(begin); took > lastReportTimeout+time.Second {
 				t.Errorf("the end took %s", took)
 			}
-			mu.Lock()
-			defer mu.Unlock()
-			if n := strings.Count(log.String(), "do not learn"); n > 1 || n == 0 && k.err != nil {
-				t.Errorf("it is said %d times:\n%s", n, log.String())
+			if n := strings.Count(w.said(), "do not learn"); n > 1 || n == 0 && k.err != nil {
+				t.Errorf("it is said %d times:\n%s", n, w.said())
 			}
 		})
 	}
-}
-
-// locked is a writer for several goroutines.
-type locked struct {
-	to *strings.Builder
-	mu *sync.Mutex
-}
-
-func (l *locked) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.to.Write(p)
 }

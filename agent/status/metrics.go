@@ -1,10 +1,11 @@
-package agent
+package status
 
 import (
 	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net"
 	"net/http"
 	"slices"
@@ -78,7 +79,7 @@ var replicaMetrics = []metric{
 		func(s Status, _ time.Time, is series) {
 			for _, l := range s.Leases {
 				if l.Role != "" {
-					is(truth(l.Role == "leader"), l.Name)
+					is(truth(l.Role == Leader), l.Name)
 				}
 			}
 		}, "lease"),
@@ -183,21 +184,24 @@ func printMember(s Status, _ time.Time, is series) {
 	}
 }
 
-// collector reads the agent at each scrape; it keeps nothing.
-type collector struct{ *Agent }
+// metricsTimeout bounds the question for the member's state: it is on this machine.
+const metricsTimeout = time.Second
+
+// collector gathers a Status at each scrape; it keeps nothing.
+type collector func(ctx context.Context) Status
 
 // Describe implements prometheus.Collector.
-func (c collector) Describe(ch chan<- *prometheus.Desc) {
+func (collector) Describe(ch chan<- *prometheus.Desc) {
 	for _, m := range metrics {
 		ch <- m.Desc
 	}
 }
 
 // Collect implements prometheus.Collector.
-func (c collector) Collect(ch chan<- prometheus.Metric) {
+func (gather collector) Collect(ch chan<- prometheus.Metric) {
 	ctx, cancel := context.WithTimeout(context.Background(), metricsTimeout)
 	defer cancel()
-	s, now := c.report(ctx), time.Now()
+	s, now := gather(ctx), time.Now()
 	for _, m := range metrics {
 		m.print(s, now, func(value float64, labels ...string) {
 			for n, label := range labels {
@@ -208,33 +212,33 @@ func (c collector) Collect(ch chan<- prometheus.Metric) {
 	}
 }
 
-// metrics answers scrapes in Prometheus' text format.
-func (a *Agent) metrics() http.Handler {
+// Metrics answers scrapes in Prometheus' text format. gather is called at each of them, and may be called concurrently.
+func Metrics(gather func(ctx context.Context) Status) http.Handler {
 	r := prometheus.NewRegistry() // of its own: the default one is the process's, and holds what libraries put there
-	r.MustRegister(collector{a}, collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
+	r.MustRegister(collector(gather), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
 		collectors.NewGoCollector())
 	return promhttp.HandlerFor(r, promhttp.HandlerOpts{})
 }
 
-// serveMetrics answers scrapes on Config.MetricsAddress until the returned function is called. A port that is taken
-// must not keep a master from booting: it is said once, and the socket answers all the same.
-func (a *Agent) serveMetrics() (stop func()) {
-	if a.cfg.MetricsAddress == "" {
+// ServeMetrics answers scrapes on an address until the returned function is called; empty: it does not. A port that is
+// taken must not keep a master from booting: it is said once, and the agent's socket answers all the same.
+func ServeMetrics(log *slog.Logger, address string, metrics http.Handler) (stop func()) {
+	if address == "" {
 		return func() {}
 	}
-	l, err := net.Listen("tcp", a.cfg.MetricsAddress)
+	l, err := net.Listen("tcp", address)
 	if err != nil {
-		a.cfg.Log.Warn("no metrics on the network", "err", fmt.Errorf("listen for metrics: %w", err).Error())
+		log.Warn("no metrics on the network", "err", fmt.Errorf("listen for metrics: %w", err).Error())
 		return func() {}
 	}
 	mux := http.NewServeMux()
-	mux.Handle("GET /metrics", a.metrics())
+	mux.Handle("GET /metrics", metrics)
 	server := &http.Server{Handler: mux, ReadHeaderTimeout: time.Second}
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
 		if err := server.Serve(l); !errors.Is(err, http.ErrServerClosed) {
-			a.cfg.Log.Warn("no metrics on the network any more", "err", err.Error())
+			log.Warn("no metrics on the network any more", "err", err.Error())
 		}
 	}()
 	return func() { server.Close(); <-done }

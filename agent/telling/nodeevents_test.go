@@ -1,4 +1,4 @@
-package agent
+package telling
 
 import (
 	"encoding/json"
@@ -16,13 +16,11 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/quorate/quorate/agent/kubelet"
-	"github.com/quorate/quorate/certs"
 	"github.com/quorate/quorate/internal/report"
 )
 
 // An event is posted again until the apiserver has taken it, once and in order.
 func TestNodeEventsArePostedUntilTheyAreTaken(t *testing.T) {
-	v := newVM(t)
 	var mu sync.Mutex
 	var got []corev1.Event
 	refuse := true
@@ -45,18 +43,18 @@ func TestNodeEventsArePostedUntilTheyAreTaken(t *testing.T) {
 		rw.Write(b)
 	}))
 	defer server.Close()
-	e := newNodeEvents(certs.Files{}, v.self, 0)
-	e.client = func() (core.EventsGetter, error) {
+	e := NewNodeEvents()
+	e.Open("master-a", func() (core.EventsGetter, error) {
 		return core.NewForConfig(&rest.Config{Host: server.URL,
 			ContentConfig:   rest.ContentConfig{ContentType: "application/json"},
 			TLSClientConfig: rest.TLSClientConfig{Insecure: true}})
-	}
+	})
 	now := time.Now()
-	e.tell(kubelet.Record{At: now.Add(-2 * time.Hour), Unit: "a.service", What: "ended"})
-	e.tell(kubelet.Record{At: now, Unit: "containerd.service", What: "restart", Cause: "hung", Reason: "it is silent",
+	e.TellUnit(kubelet.Record{At: now.Add(-2 * time.Hour), Unit: "a.service", What: "ended"})
+	e.TellUnit(kubelet.Record{At: now, Unit: "containerd.service", What: "restart", Cause: "hung", Reason: "it is silent",
 		Outcome: "well again after 1s"})
-	e.tell(kubelet.Record{At: now.Add(1), Unit: "kubelet.service", What: "ended", Reason: "SIGKILL"})
-	go e.run(t.Context())
+	e.TellUnit(kubelet.Record{At: now.Add(1), Unit: "kubelet.service", What: "ended", Reason: "SIGKILL"})
+	go e.Run(t.Context())
 	deadline := time.Now().Add(20 * time.Second)
 	for done := false; !done && time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
 		mu.Lock()
@@ -79,12 +77,11 @@ func TestNodeEventsArePostedUntilTheyAreTaken(t *testing.T) {
 
 // What is important of the reports is told at the Node, too, within bounds, and without an apiserver nobody waits.
 func TestReportedEventsAreToldAtTheNodeWithinBounds(t *testing.T) {
-	a := newVM(t).agent()
-	a.tellNode([]report.Event{{Kind: report.Ready}}) // before the document is known
-	e := newNodeEvents(certs.Files{}, a.self, 0)
-	a.nodeEvents = e
+	e := NewNodeEvents()
+	e.TellReported([]report.Event{{Kind: report.Ready}}) // before the document is known
+	e.Open("m", nil)
 	now := time.Now()
-	a.tellNode([]report.Event{{At: now, Kind: report.Row, Text: "row x holds"},
+	e.TellReported([]report.Event{{At: now, Kind: report.Row, Text: "row x holds"},
 		{At: now, Kind: report.ComponentState, Text: "etcd is ready"},
 		{At: now, Kind: report.ComponentState, Text: "etcd is ready, started again: exit code 1"},
 		{At: now, Kind: report.Silent, Text: "hears nothing of master-b any more"}, {At: now, Kind: report.Ready}})

@@ -1,8 +1,9 @@
-package agent
+package telling
 
 import (
 	"time"
 
+	"github.com/quorate/quorate/agent/status"
 	"github.com/quorate/quorate/certs"
 	"github.com/quorate/quorate/etcdmember"
 	"github.com/quorate/quorate/etcdmember/table"
@@ -10,7 +11,7 @@ import (
 )
 
 // reportOf is what of a status people outside are told.
-func reportOf(s Status, version string, now time.Time) report.Report {
+func reportOf(s status.Status, version string, now time.Time) report.Report {
 	r := report.Report{Place: s.Replica.Place, InstanceID: s.Replica.InstanceID, BootID: s.Replica.BootID,
 		Addresses: s.Replica.Addresses, At: now.UTC(), Phase: s.Replica.Phase, Since: s.Replica.Since.UTC(),
 		Ready: s.Replica.Ready, Cluster: s.Cluster.Name, Epoch: s.Cluster.Epoch, ClusterID: s.Cluster.ID,
@@ -34,7 +35,7 @@ func reportOf(s Status, version string, now time.Time) report.Report {
 			Restarts: c.Restarts, Reason: c.Reason})
 	}
 	for _, l := range s.Leases {
-		if l.Role == roleLeader {
+		if l.Role == status.Leader {
 			r.Elected = append(r.Elected, l.Name)
 		}
 	}
