@@ -5,7 +5,6 @@ import (
 	"errors"
 	"os"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/quorate/quorate/certs"
@@ -20,22 +19,18 @@ import (
 // keepControlPlane runs the control plane until the returned function is called. Nothing of it ends the agent: what
 // cannot be done is a wait.
 func (a *Agent) keepControlPlane(ctx context.Context, in joined) (stop func()) {
-	ctx, cancel := context.WithCancel(ctx)
 	home := make(chan struct{})
 	c := a.newComponents(in, a.otherEtcd(ctx, in), home)
 	c.elected, c.clash = &a.elected, a.hostClash
-	var duties sync.WaitGroup
-	if len(c.others) > 0 {
-		duties.Go(func() { comeHome(ctx, in, home) })
+	duties := []func(context.Context){c.keep, a.releaseExited, a.keepLeaders}
+	for _, duty := range []func(context.Context, joined){a.keepAccess, a.standForElection, a.keepAddons} {
+		duties = append(duties, func(ctx context.Context) { duty(ctx, in) })
 	}
-	duties.Go(func() { c.keep(ctx) })
-	duties.Go(func() { a.keepAccess(ctx, in) })
-	duties.Go(func() { a.releaseExited(ctx) })
-	duties.Go(func() { a.keepLeaders(ctx) })
-	duties.Go(func() { a.standForElection(ctx, in) })
-	duties.Go(func() { a.keepAddons(ctx, in) })
-	duties.Go(func() { a.backend.Run(ctx, a.wantedGroup, a.apiServerReady) })
-	return func() { cancel(); duties.Wait() }
+	duties = append(duties, func(ctx context.Context) { a.backend.Run(ctx, a.wantedGroup, a.apiServerReady) })
+	if len(c.others) > 0 {
+		duties = append(duties, func(ctx context.Context) { comeHome(ctx, in, home) })
+	}
+	return background(ctx, duties...)
 }
 
 func (a *Agent) newComponents(in joined, others []string, home <-chan struct{}) *components {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 	"time"
 
 	"github.com/quorate/quorate/etcdmember/member"
@@ -22,19 +21,17 @@ const crashLoop = 3
 // membership has to be decided on again it calls end with the reason: everything was built on the member. A control
 // plane that cannot run is no reason.
 func (a *Agent) keepMember(ctx context.Context, in joined, end context.CancelCauseFunc) (stop func()) {
-	ctx, cancel := context.WithCancel(ctx)
 	decideAgain := func(err error) {
 		if err != nil {
 			end(fmt.Errorf("%w: %w", ErrStartAgain, err))
 		}
 	}
-	var duties sync.WaitGroup
-	duties.Go(func() { decideAgain(in.membership.Keep(ctx)) })
-	duties.Go(func() { decideAgain(a.watchEtcd(ctx)) })
-	duties.Go(func() { a.keepSnapshots(ctx, in.cluster, in.membership) })
-	duties.Go(func() { a.keepArchives(ctx, in.membership) })
-	duties.Go(func() { a.forgetStarts(ctx) })
-	return func() { cancel(); duties.Wait() }
+	return background(ctx,
+		func(ctx context.Context) { decideAgain(in.membership.Keep(ctx)) },
+		func(ctx context.Context) { decideAgain(a.watchEtcd(ctx)) },
+		func(ctx context.Context) { a.keepSnapshots(ctx, in.cluster, in.membership) },
+		func(ctx context.Context) { a.keepArchives(ctx, in.membership) },
+		a.forgetStarts)
 }
 
 // keep says that the boot is done, and waits for the end of what the replica runs on.

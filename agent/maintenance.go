@@ -3,7 +3,6 @@ package agent
 import (
 	"context"
 	"errors"
-	"sync"
 	"time"
 
 	"github.com/quorate/quorate/etcdmember/member"
@@ -20,10 +19,8 @@ const spotVM = "spot-vm"
 // function is called. Google says so a minute before, and only to a VM that has asked since the last time: it is asked
 // from the first phase on. While the VM moves it stands still, and a leader that stands still costs an election.
 func (a *Agent) keepMaintenance(ctx context.Context) (stop func()) {
-	ctx, cancel := context.WithCancel(ctx)
 	events := make(chan string, 1)
-	var duties sync.WaitGroup
-	duties.Go(func() {
+	watch := func(ctx context.Context) {
 		// its only error is ctx's
 		_ = a.cfg.Metadata.WatchMaintenanceEvent(ctx, func(event string) {
 			select {
@@ -31,10 +28,8 @@ func (a *Agent) keepMaintenance(ctx context.Context) (stop func()) {
 			case <-ctx.Done():
 			}
 		})
-	})
-	duties.Go(func() { a.heedMaintenance(ctx, events) })
-	duties.Go(func() { a.learnSpot(ctx) })
-	return func() { cancel(); duties.Wait() }
+	}
+	return background(ctx, watch, func(ctx context.Context) { a.heedMaintenance(ctx, events) }, a.learnSpot)
 }
 
 // heedMaintenance hands over when an event is announced, and again at each maintenancePeriod while it lasts: leadership

@@ -12,14 +12,8 @@ import (
 // without. It begins before the replica has its place in etcd: that may have to wait for others longer than a leaf
 // lives, and whoever has let its own expire meanwhile is refused by those for whom it waited.
 func (a *Agent) keepCertificates(ctx context.Context, in certified) (stop func()) {
-	ctx, cancel := context.WithCancel(ctx)
 	in.makeBundle = false // there is one by now, and later there may be a newer one
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		a.renew(ctx, in)
-	}()
-	return func() { cancel(); <-done }
+	return background(ctx, func(ctx context.Context) { a.renew(ctx, in) })
 }
 
 // renew checks the certificates whenever they are due, until ctx is done.

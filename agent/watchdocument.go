@@ -12,15 +12,11 @@ import (
 // document, and a change that took all masters at once could take all apiservers at once. A document that cannot be
 // used changes nothing.
 func (a *Agent) keepDocument(ctx context.Context, in identified) (stop func()) {
-	ctx, cancel := context.WithCancel(ctx)
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
+	return background(ctx, func(ctx context.Context) {
 		// its only error is ctx's
 		_ = a.cfg.Metadata.Watch(ctx, ClusterAttribute,
 			func(document string, _ bool) { a.takeNote(in.cluster, document) })
-	}()
-	return func() { cancel(); <-done }
+	})
 }
 
 // atOnce is what of the document counts as soon as it changes: nothing that runs is built on it.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"path/filepath"
 	"reflect"
-	"sync"
 	"time"
 
 	"github.com/quorate/quorate/agent/kubelet"
@@ -39,10 +38,7 @@ func (a *Agent) watchKubelet(ctx context.Context, in identified) (stop func()) {
 	}
 	k := a.inForce(in.cluster).kubelet
 	end := a.beginWatch(ctx, k)
-	ctx, cancel := context.WithCancel(ctx)
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
+	return background(ctx, func(ctx context.Context) {
 		for {
 			select {
 			case <-ctx.Done():
@@ -57,8 +53,7 @@ func (a *Agent) watchKubelet(ctx context.Context, in identified) (stop func()) {
 			end()
 			k, end = next, a.beginWatch(ctx, next)
 		}
-	}()
-	return func() { cancel(); <-done }
+	})
 }
 
 // beginWatch begins with the watch that a document wants. The returned function ends it.
@@ -78,10 +73,8 @@ func (a *Agent) beginWatch(ctx context.Context, k replica.Kubelet) (end func()) 
 		return func() {}
 	}
 	a.showWatch(w)
-	ctx, cancel := context.WithCancel(ctx)
-	var duties sync.WaitGroup
-	duties.Go(func() { w.Run(ctx) })
-	return func() { cancel(); duties.Wait(); node.Close() }
+	stop := background(ctx, w.Run)
+	return func() { stop(); node.Close() }
 }
 
 // showWatch says whose status is shown; nil: nothing is watched, and the units wait for nothing.
