@@ -1,10 +1,8 @@
 package main
 
 import (
-	"fmt"
 	"os"
 	"path/filepath"
-	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -13,9 +11,6 @@ import (
 	"github.com/quorate/quorate/cmd/quorate/version"
 	"github.com/quorate/quorate/internal/durable"
 )
-
-// manWidth is what fits into a terminal of 80 columns, with the indent of a section.
-const manWidth = 72
 
 // newMan writes manual pages. It is hidden: `make man` calls it.
 func newMan() *cobra.Command {
@@ -32,8 +27,8 @@ func newMan() *cobra.Command {
 
 // writePages writes the page of a command and of those below it.
 func writePages(cmd *cobra.Command, dir string) error {
-	file := filepath.Join(dir, pageName(cmd)+".1")
-	if err := durable.WriteFile(file, []byte(page(cmd)), 0o644); err != nil {
+	file := filepath.Join(dir, command.PageName(cmd)+".1")
+	if err := durable.WriteFile(file, []byte(command.ManualPage(cmd, version.Current().Quorate)), 0o644); err != nil {
 		return fault.AtFile(err)
 	}
 	for _, c := range cmd.Commands() {
@@ -45,66 +40,4 @@ func writePages(cmd *cobra.Command, dir string) error {
 		}
 	}
 	return nil
-}
-
-func pageName(cmd *cobra.Command) string { return strings.ReplaceAll(cmd.CommandPath(), " ", "-") }
-
-// page is a command's manual page in the macros of man(7).
-func page(cmd *cobra.Command) string {
-	var b strings.Builder
-	fmt.Fprintf(&b, ".TH %s 1 \"\" \"quorate %s\" \"quorate\"\n", strings.ToUpper(roff(pageName(cmd))),
-		roff(version.Current().Quorate))
-	fmt.Fprintf(&b, ".SH NAME\n%s \\- %s\n.SH SYNOPSIS\n.B %s\n", roff(pageName(cmd)), roff(cmd.Short),
-		roff(cmd.UseLine()))
-	if cmd.Long != "" {
-		fmt.Fprint(&b, ".SH DESCRIPTION\n"+paragraphs(cmd.Long))
-	}
-	if cmd.HasAvailableLocalFlags() {
-		fmt.Fprintf(&b, ".SH OPTIONS\n.nf\n%s\n.fi\n",
-			roff(command.TrimmedLines(cmd.LocalFlags().FlagUsagesWrapped(manWidth))))
-	}
-	if cmd.HasExample() {
-		fmt.Fprintf(&b, ".SH EXAMPLES\n.nf\n%s\n.fi\n", roff(cmd.Example))
-	}
-	fmt.Fprint(&b, ".SH EXIT STATUS\n0: done. Otherwise see docs/runbook.md, Exit codes of quorate.\n")
-	var other []string
-	if cmd.HasParent() {
-		other = append(other, pageName(cmd.Parent()))
-	}
-	for _, c := range cmd.Commands() {
-		if c.IsAvailableCommand() {
-			other = append(other, pageName(c))
-		}
-	}
-	for n, name := range other {
-		other[n] = `\fB` + roff(name) + `\fR(1)`
-	}
-	if len(other) > 0 {
-		fmt.Fprintf(&b, ".SH SEE ALSO\n%s\n", strings.Join(other, ", "))
-	}
-	return b.String()
-}
-
-// paragraphs keeps lines that are indented as they are.
-func paragraphs(text string) string {
-	var b strings.Builder
-	for _, p := range strings.Split(text, "\n\n") {
-		if strings.HasPrefix(p, " ") {
-			fmt.Fprintf(&b, ".PP\n.nf\n%s\n.fi\n", roff(p))
-			continue
-		}
-		fmt.Fprintf(&b, ".PP\n%s\n", roff(p))
-	}
-	return b.String()
-}
-
-// roff is a text whose characters mean themselves.
-func roff(text string) string {
-	lines := strings.Split(strings.NewReplacer(`\`, `\e`, "-", `\-`).Replace(text), "\n")
-	for n, line := range lines {
-		if strings.HasPrefix(line, ".") || strings.HasPrefix(line, "'") {
-			lines[n] = `\&` + line
-		}
-	}
-	return strings.Join(lines, "\n")
 }

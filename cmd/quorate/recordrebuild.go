@@ -15,6 +15,7 @@ import (
 	"github.com/quorate/quorate/cmd/quorate/cluster"
 	"github.com/quorate/quorate/cmd/quorate/fault"
 	"github.com/quorate/quorate/cmd/quorate/master"
+	"github.com/quorate/quorate/cmd/quorate/recordtext"
 	"github.com/quorate/quorate/cmd/quorate/terminal"
 	"github.com/quorate/quorate/etcdmember/rebuild"
 	"github.com/quorate/quorate/internal/record"
@@ -106,7 +107,7 @@ func runRebuild(cmd *cobra.Command, f rebuildFlags, files []string) error {
 		return fault.Record("%w\nnothing was changed", err)
 	}
 	out := cmd.OutOrStdout()
-	showRebuilding(out, store.String(), found)
+	recordtext.ShowRebuilding(out, store.String(), found)
 	if len(found.Lost) == 0 {
 		return nil
 	}
@@ -179,32 +180,6 @@ func readTestimonyFile(in io.Reader, name string) ([]rebuild.Testimony, error) {
 				err)
 		}
 		out = append(out, t)
-	}
-}
-
-// showRebuilding says what would be created, and what else there is to know.
-func showRebuilding(w io.Writer, where string, r rebuild.Result) {
-	if len(r.Lost) == 0 {
-		fmt.Fprintf(w, "%s: nothing is lost that these files know of. Nothing was changed.\n", where)
-	} else {
-		fmt.Fprintf(w, "%s lacks:\n", where)
-	}
-	for _, l := range r.Lost {
-		fmt.Fprintf(w, "\n  %s\n", l.Key)
-		terminal.PrintText(w, "    ", "because "+l.Why)
-		text, err := json.Marshal(l.Object)
-		if err == nil {
-			fmt.Fprintf(w, "    %s\n", text)
-		}
-	}
-	if len(r.Notes) > 0 {
-		fmt.Fprintln(w)
-	}
-	for _, n := range r.Notes {
-		terminal.PrintText(w, "", n)
-	}
-	if len(r.Lost) > 0 {
-		fmt.Fprintln(w)
 	}
 }
 

@@ -10,10 +10,10 @@ import (
 
 	"github.com/quorate/quorate/cmd/quorate/cluster"
 	"github.com/quorate/quorate/cmd/quorate/command"
-	"github.com/quorate/quorate/cmd/quorate/fault"
-	"github.com/quorate/quorate/cmd/quorate/recordtext"
+	"github.com/quorate/quorate/cmd/quorate/restoring"
 	"github.com/quorate/quorate/cmd/quorate/terminal"
 	"github.com/quorate/quorate/etcdmember/order"
+	"github.com/quorate/quorate/internal/gce"
 	"github.com/quorate/quorate/internal/record"
 	"github.com/quorate/quorate/internal/record/bucket"
 )
@@ -86,7 +86,7 @@ func (f *restoreFlags) run(cmd *cobra.Command) error {
 	if err != nil {
 		return err
 	}
-	r, err := readRestore(ctx, store, time.Now())
+	r, err := restoring.Read(ctx, store, time.Now())
 	if err != nil {
 		return err
 	}
@@ -94,7 +94,7 @@ func (f *restoreFlags) run(cmd *cobra.Command) error {
 	if err != nil {
 		return err
 	}
-	if r, err = f.untilSilent(ctx, out, store, r); err != nil {
+	if r, err = restoring.UntilSilent(ctx, out, store, r, f.Wish, f.noWait); err != nil {
 		return err
 	}
 	if o, ok := r.ToFollow(); ok && f.From == "" {
@@ -104,10 +104,10 @@ func (f *restoreFlags) run(cmd *cobra.Command) error {
 	if err != nil {
 		return err
 	}
-	if err := verifySource(ctx, out, store, c.Order.From); err != nil {
+	if err := restoring.VerifySource(ctx, out, store, c.Order.From); err != nil {
 		return err
 	}
-	showChoice(out, r, c, f.stopVMs)
+	restoring.ShowChoice(out, r, c, f.stopVMs)
 	question := fmt.Sprintf("End epoch %d of cluster %s and begin another?", r.Ends.Number, r.Record.Inception.Name)
 	return f.order(cmd, store, r, c, question, stops)
 }
@@ -127,7 +127,7 @@ func (f *restoreFlags) check() error {
 // goOn follows the order that is in force. With --silent it first writes a newer one of the same source, which says
 // so.
 func (f *restoreFlags) goOn(cmd *cobra.Command, store *bucket.Store, r order.Restore, o record.Order,
-	stops *vmStops) error {
+	stops *restoring.Stops) error {
 	c, again, err := r.GiveAgain(o, f.Wish)
 	switch {
 	case err != nil:
@@ -144,7 +144,7 @@ func (f *restoreFlags) goOn(cmd *cobra.Command, store *bucket.Store, r order.Res
 
 // order asks, writes an order to restore and follows it.
 func (f *restoreFlags) order(cmd *cobra.Command, store *bucket.Store, r order.Restore, c order.Choice, question string,
-	stops *vmStops) error {
+	stops *restoring.Stops) error {
 	ctx, out := cmd.Context(), cmd.OutOrStdout()
 	if err := terminal.ConfirmWord(cmd, c.Risk, question, r.Record.Inception.Name, f.yes); err != nil {
 		return err
@@ -157,38 +157,35 @@ func (f *restoreFlags) order(cmd *cobra.Command, store *bucket.Store, r order.Re
 	return f.follow(ctx, out, store, c.Order.Ends, stops)
 }
 
-// readRestore reads the record and refuses one that is lost or in which nothing was ever formed.
-func readRestore(ctx context.Context, store *bucket.Store, now time.Time) (order.Restore, error) {
-	v, err := store.View(ctx)
-	if err != nil {
-		return order.Restore{}, err
-	}
-	r := order.RestoreOf(v, now)
-	switch lost := v.Damages(); {
-	case v.LostInception():
-		return r, fault.Record("%s: %s; nothing was written", store, recordtext.InceptionLost)
-	case v.Inception == nil:
-		return r, fault.Record("%s: no cluster has begun here, or its record is lost; nothing was written", store)
-	case len(lost) > 0 && lost[0].Stops:
-		return r, fault.Record("%s: %s: bring that back first (quorate record rebuild); nothing was written", store,
-			lost[0])
-	case r.Ends.Number == 0:
-		return r, fault.Record("%s: no epoch was ever formed, so there is nothing to restore; nothing was written",
-			store)
-	}
-	r.Snapshots, err = store.Snapshots(ctx)
-	return r, err
-}
-
-// verifySource reads a snapshot whole, and checks what it holds against what was saved. A directory is checked by its
-// own replica, before anything ends.
-func verifySource(ctx context.Context, out io.Writer, store *bucket.Store, s record.Source) error {
-	if s.Kind != record.SourceSnapshot {
+// follow shows how far the restore has come, unless nobody waits for that.
+func (f *restoreFlags) follow(ctx context.Context, out io.Writer, store *bucket.Store, ends uint64,
+	stops *restoring.Stops) error {
+	if f.noWait {
+		terminal.PrintText(out, "",
+			"The agents read the order within 10s. Run the command again to see how far it has come.")
 		return nil
 	}
-	if _, err := store.ReadSnapshot(ctx, s.Snapshot, io.Discard); err != nil {
-		return fmt.Errorf("verify snapshot %s: %w; nothing was written", s.Snapshot, err)
+	return restoring.Follow(ctx, out, store, ends, stops)
+}
+
+// stops opens the Compute API where the flag asks for it, and checks whether it answers, so that nothing is ordered in
+// vain; nil: it does not ask.
+func (f *restoreFlags) stops(ctx context.Context, store *bucket.Store, r order.Restore) (*restoring.Stops, error) {
+	if !f.stopVMs {
+		return nil, nil
 	}
-	fmt.Fprintf(out, "Snapshot %s was read whole, and its hash is right.\n", s.Snapshot)
-	return nil
+	c, err := f.Load()
+	if err != nil {
+		return nil, err
+	}
+	compute, err := gce.NewCompute(gce.ComputeConfig{
+		Project: r.Record.Inception.ProjectNumber, Cluster: c.Name, Region: r.Record.Inception.Region,
+		Endpoint: c.Compute.Endpoint, Client: gce.UserClient()})
+	if err == nil {
+		_, _, err = compute.VMs(ctx)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("--stop-vms: %w; nothing was written", err)
+	}
+	return restoring.NewStops(compute, store), nil
 }

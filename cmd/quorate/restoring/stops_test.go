@@ -1,4 +1,4 @@
-package main
+package restoring
 
 import (
 	"context"
@@ -152,7 +152,7 @@ func TestVMsThatKeepARestoreWaitingAreStopped(t *testing.T) {
 					running(placeC, "103")}}
 				tc.change(&v, api)
 				var out strings.Builder
-				s := newVMStops(api, api)
+				s := NewStops(api, api)
 				for begin := time.Now(); time.Since(begin) < time.Duration(tc.seconds)*time.Second; time.Sleep(
 					followPeriod) {
 					r, p := order.Follow(v, 1, now)
@@ -187,13 +187,5 @@ func TestVMsThatKeepARestoreWaitingAreStopped(t *testing.T) {
 				}
 			})
 		})
-	}
-}
-
-func TestVMsAreStoppedBySomebody(t *testing.T) {
-	f := restoreFlags{stopVMs: true, noWait: true}
-	err := f.check()
-	if err == nil || !strings.Contains(err.Error(), "--stop-vms with --no-wait") || exitCode(err) != exitUsage {
-		t.Errorf("VMs are stopped by nobody: %v", err)
 	}
 }

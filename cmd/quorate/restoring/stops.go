@@ -1,4 +1,4 @@
-package main
+package restoring
 
 import (
 	"context"
@@ -10,27 +10,25 @@ import (
 	"github.com/quorate/quorate/cmd/quorate/cluster"
 	"github.com/quorate/quorate/cmd/quorate/terminal"
 	"github.com/quorate/quorate/etcdmember/order"
-	"github.com/quorate/quorate/internal/gce"
 	"github.com/quorate/quorate/internal/record"
-	"github.com/quorate/quorate/internal/record/bucket"
 	"github.com/quorate/quorate/internal/replica"
 )
 
-// instanceStops is what stopping VMs needs of the Compute API.
-type instanceStops interface {
+// Instances is what stopping VMs needs of the Compute API.
+type Instances interface {
 	VMs(ctx context.Context) ([]replica.VM, time.Time, error)
 	StopInstance(ctx context.Context, p replica.Place, instanceID string) error
 }
 
-// stopNotes is where it is noted that a VM was stopped: an agent takes that for a proof, and waits for no other.
-type stopNotes interface {
+// Notes is where it is noted that a VM was stopped: an agent takes that for a proof, and waits for no other.
+type Notes interface {
 	NoteVMStop(ctx context.Context, order uint64, v record.VMStop) (got record.VMStop, won bool, err error)
 }
 
-// vmStops stops the VMs of which order.Stops says so, and notes the ends.
-type vmStops struct {
-	api    instanceStops
-	notes  stopNotes
+// Stops stops the VMs of which order.Stops says so, and notes the ends.
+type Stops struct {
+	api    Instances
+	notes  Notes
 	decide *order.Stops
 	// ended is where each stop says how it went.
 	ended chan stopEnd
@@ -45,34 +43,13 @@ type stopEnd struct {
 	err error
 }
 
-// stops opens the Compute API where the flag asks for it, and checks whether it answers, so that nothing is ordered in
-// vain; nil: it does not ask.
-func (f *restoreFlags) stops(ctx context.Context, store *bucket.Store, r order.Restore) (*vmStops, error) {
-	if !f.stopVMs {
-		return nil, nil
-	}
-	c, err := f.Load()
-	if err != nil {
-		return nil, err
-	}
-	compute, err := gce.NewCompute(gce.ComputeConfig{
-		Project: r.Record.Inception.ProjectNumber, Cluster: c.Name, Region: r.Record.Inception.Region,
-		Endpoint: c.Compute.Endpoint, Client: gce.UserClient()})
-	if err == nil {
-		_, _, err = compute.VMs(ctx)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("--stop-vms: %w; nothing was written", err)
-	}
-	return newVMStops(compute, store), nil
-}
-
-func newVMStops(api instanceStops, notes stopNotes) *vmStops {
-	return &vmStops{api: api, notes: notes, decide: order.NewStops(), ended: make(chan stopEnd)}
+// NewStops has stopped nothing yet.
+func NewStops(api Instances, notes Notes) *Stops {
+	return &Stops{api: api, notes: notes, decide: order.NewStops(), ended: make(chan stopEnd)}
 }
 
 // check begins to stop those that are due, and prints and notes which have ended.
-func (s *vmStops) check(ctx context.Context, out io.Writer, r order.Restore, p order.Progress, now time.Time) {
+func (s *Stops) check(ctx context.Context, out io.Writer, r order.Restore, p order.Progress, now time.Time) {
 	s.report(out, now)
 	if p.Stage == order.StageWaiting {
 		s.note(ctx, out, p.Order.Number)
@@ -104,7 +81,7 @@ func (s *vmStops) check(ctx context.Context, out io.Writer, r order.Restore, p o
 }
 
 // report says how the stops that have ended meanwhile went.
-func (s *vmStops) report(out io.Writer, now time.Time) {
+func (s *Stops) report(out io.Writer, now time.Time) {
 	for {
 		select {
 		case e := <-s.ended:
@@ -127,7 +104,7 @@ func (s *vmStops) report(out io.Writer, now time.Time) {
 }
 
 // note writes of each stop that has ended that it has, for the order that is followed; again until it is written.
-func (s *vmStops) note(ctx context.Context, out io.Writer, number uint64) {
+func (s *Stops) note(ctx context.Context, out io.Writer, number uint64) {
 	s.unnoted = slices.DeleteFunc(s.unnoted, func(i record.Incarnation) bool {
 		_, _, err := s.notes.NoteVMStop(ctx, number, record.VMStop{InstanceID: i.InstanceID, By: cluster.GivenBy()})
 		if err != nil {
@@ -138,7 +115,7 @@ func (s *vmStops) note(ctx context.Context, out io.Writer, number uint64) {
 	})
 }
 
-func (s *vmStops) trouble(out io.Writer, text string) {
+func (s *Stops) trouble(out io.Writer, text string) {
 	if text != s.said {
 		terminal.PrintText(out, "", text)
 	}

@@ -1,4 +1,4 @@
-package main
+package restoring
 
 import (
 	"cmp"
@@ -11,8 +11,8 @@ import (
 	"github.com/quorate/quorate/internal/record"
 )
 
-// showChoice says what there is, what was chosen, and what it costs; stops: that VMs will be stopped for it.
-func showChoice(out io.Writer, r order.Restore, c order.Choice, stops bool) {
+// ShowChoice says what there is, what was chosen, and what it costs; stops: that VMs will be stopped for it.
+func ShowChoice(out io.Writer, r order.Restore, c order.Choice, stops bool) {
 	showSources(out, r)
 	what, loses := choiceText(r, c)
 	terminal.PrintText(out, "", fmt.Sprintf("Epoch %d ends, and the next begins from %s. %s", r.Ends.Number, what,

@@ -1,4 +1,4 @@
-package main
+package restoring
 
 import (
 	"context"
@@ -48,10 +48,16 @@ func goesOn(ctx context.Context, store *bucket.Store, at time.Time) error {
 	return store.WriteMark(ctx, record.Mark{MemberID: 0xa1, Epoch: 1, Term: 2, Applied: uint64(at.Unix()), Time: at})
 }
 
+// asked is what the flags of the command say.
+type asked struct {
+	order.Wish
+	noWait bool
+}
+
 func TestARestoreWaitsUntilTheClusterIsSilent(t *testing.T) {
 	for _, tc := range []struct {
 		name  string
-		flags restoreFlags
+		flags asked
 		ago   time.Duration
 		// meanwhile happens while it waits.
 		meanwhile func(ctx context.Context, store *bucket.Store, stop context.CancelFunc)
@@ -59,25 +65,25 @@ func TestARestoreWaitsUntilTheClusterIsSilent(t *testing.T) {
 		want      string
 		told      []string
 	}{
-		{"silent for a minute", restoreFlags{}, time.Minute, nil, 0, "", nil},
-		{"silent for less", restoreFlags{}, 36 * time.Second, nil, 24, "", []string{
+		{"silent for a minute", asked{}, time.Minute, nil, 0, "", nil},
+		{"silent for less", asked{}, 36 * time.Second, nil, 24, "", []string{
 			"the cluster lives: member a1 went on 36s ago, which takes a quorum. If it has lost its quorum since,",
 			"Waiting: another 24s without a sign of life. ^C ends this with nothing written.",
 			"Waiting: another 14s", "Waiting: another 4s"}},
-		{"not asked to wait", restoreFlags{noWait: true}, 36 * time.Second, nil, 0,
+		{"not asked to wait", asked{noWait: true}, 36 * time.Second, nil, 0,
 			"which takes a quorum.\nIf it has lost its quorum since, try again in 24s. To end a cluster that lives, " +
 				"add --end-living-cluster; nothing was written", nil},
-		{"asked to end what lives", restoreFlags{Wish: order.Wish{EndsLiving: true}}, 0, nil, 0, "", nil},
-		{"a refusal does not wait", restoreFlags{Wish: order.Wish{From: "snapshot=1/2-x"}}, 36 * time.Second, nil, 0,
+		{"asked to end what lives", asked{Wish: order.Wish{EndsLiving: true}}, 0, nil, 0, "", nil},
+		{"a refusal does not wait", asked{Wish: order.Wish{From: "snapshot=1/2-x"}}, 36 * time.Second, nil, 0,
 			"there is no snapshot 1/2-x", nil},
-		{"nor does an instance that is not known", restoreFlags{Wish: order.Wish{Silent: []string{"999"}}},
+		{"nor does an instance that is not known", asked{Wish: order.Wish{Silent: []string{"999"}}},
 			36 * time.Second, nil, 0,
 			`--silent "999"`, nil},
-		{"its last mark before the loss comes late", restoreFlags{}, 30 * time.Second,
+		{"its last mark before the loss comes late", asked{}, 30 * time.Second,
 			func(ctx context.Context, store *bucket.Store, _ context.CancelFunc) {
 				_ = goesOn(ctx, store, time.Now())
 			}, 60, "", nil},
-		{"it goes on", restoreFlags{}, 10 * time.Second, func(ctx context.Context, store *bucket.Store,
+		{"it goes on", asked{}, 10 * time.Second, func(ctx context.Context, store *bucket.Store,
 			_ context.CancelFunc) {
 			for ctx.Err() == nil {
 				select {
@@ -88,13 +94,13 @@ func TestARestoreWaitsUntilTheClusterIsSilent(t *testing.T) {
 			}
 		}, 40, "the cluster lives: member a1 goes on while this command waits, which takes a quorum.\nTo end a " +
 			"cluster that lives, add --end-living-cluster; nothing was written", nil},
-		{"^C", restoreFlags{}, 0, func(_ context.Context, _ *bucket.Store,
+		{"^C", asked{}, 0, func(_ context.Context, _ *bucket.Store,
 			stop context.CancelFunc) {
 			time.Sleep(5 * time.Second)
 			stop()
 		}, 5,
 			"no longer waiting: context canceled; nothing was written", nil},
-		{"another gives an order", restoreFlags{}, 0, func(ctx context.Context, store *bucket.Store,
+		{"another gives an order", asked{}, 0, func(ctx context.Context, store *bucket.Store,
 			_ context.CancelFunc) {
 			time.Sleep(5 * time.Second)
 			_, _ = store.CreateOrder(ctx, record.Order{Kind: record.OrderRestore, By: "x",
@@ -105,7 +111,7 @@ func TestARestoreWaitsUntilTheClusterIsSilent(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				store := formedRecord(t, tc.ago)
-				r, err := readRestore(t.Context(), store, time.Now())
+				r, err := Read(t.Context(), store, time.Now())
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -115,7 +121,7 @@ func TestARestoreWaitsUntilTheClusterIsSilent(t *testing.T) {
 				}
 				var out strings.Builder
 				begin := time.Now()
-				_, err = tc.flags.untilSilent(ctx, &out, store, r)
+				_, err = UntilSilent(ctx, &out, store, r, tc.flags.Wish, tc.flags.noWait)
 				stop()
 				synctest.Wait()
 				if got := time.Since(begin); got > time.Duration(tc.seconds+2)*time.Second ||

@@ -1,4 +1,4 @@
-package main
+package restoring
 
 import (
 	"context"
@@ -10,24 +10,17 @@ import (
 
 	"github.com/quorate/quorate/cmd/quorate/terminal"
 	"github.com/quorate/quorate/etcdmember/order"
-	"github.com/quorate/quorate/internal/record/bucket"
 )
 
 // followPeriod is the time between two checks of how far a restore has come.
 const followPeriod = 2 * time.Second
 
-// follow shows how far the restore has come until the next epoch is formed, and has VMs stopped that it waits for,
-// unless stops is nil.
-func (f *restoreFlags) follow(ctx context.Context, out io.Writer, store *bucket.Store, ends uint64,
-	stops *vmStops) error {
-	if f.noWait {
-		terminal.PrintText(out, "",
-			"The agents read the order within 10s. Run the command again to see how far it has come.")
-		return nil
-	}
+// Follow shows how far the restore that ends an epoch has come until the next epoch is formed, and has VMs stopped that
+// it waits for, unless stops is nil.
+func Follow(ctx context.Context, out io.Writer, from Record, ends uint64, stops *Stops) error {
 	before, printed := "", time.Time{}
 	for {
-		v, err := store.View(ctx)
+		v, err := from.View(ctx)
 		text, detail := "", ""
 		var r order.Restore
 		var p order.Progress

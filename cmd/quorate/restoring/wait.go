@@ -1,4 +1,4 @@
-package main
+package restoring
 
 import (
 	"context"
@@ -8,21 +8,20 @@ import (
 
 	"github.com/quorate/quorate/cmd/quorate/terminal"
 	"github.com/quorate/quorate/etcdmember/order"
-	"github.com/quorate/quorate/internal/record/bucket"
 )
 
-// untilSilent waits until nothing shows any more that members of the epoch serve, which takes a minute after a loss;
-// not where that is not asked, or an order is in force. Nothing is written meanwhile.
-func (f *restoreFlags) untilSilent(ctx context.Context, out io.Writer, store *bucket.Store,
-	r order.Restore) (order.Restore, error) {
-	why, left := r.HeldBack(f.Wish)
+// UntilSilent waits until nothing shows any more that members of the epoch serve, which takes a minute after a loss;
+// not where that is not asked, or an order is in force. noWait: it fails instead. Nothing is written meanwhile.
+func UntilSilent(ctx context.Context, out io.Writer, from Record, r order.Restore, wish order.Wish,
+	noWait bool) (order.Restore, error) {
+	why, left := r.HeldBack(wish)
 	switch {
 	case why == "":
 		return r, nil
-	case f.noWait:
+	case noWait:
 		return r, fmt.Errorf("%s\nIf it has lost its quorum since, try again in %s. %s", why, left, order.EndLiving)
 	}
-	if _, err := r.Choose(f.Wish); err != nil { // that is refused after the wait, too
+	if _, err := r.Choose(wish); err != nil { // that is refused after the wait, too
 		return r, err
 	}
 	terminal.PrintText(out, "",
@@ -42,7 +41,7 @@ func (f *restoreFlags) untilSilent(ctx context.Context, out io.Writer, store *bu
 		r.Now = time.Now()
 		if r.Now.Sub(begin) >= followPeriod {
 			var err error
-			if r, err = readRestore(ctx, store, r.Now); err != nil {
+			if r, err = Read(ctx, from, r.Now); err != nil {
 				return r, err
 			}
 			begin = r.Now
@@ -50,7 +49,7 @@ func (f *restoreFlags) untilSilent(ctx context.Context, out io.Writer, store *bu
 		if err := advances.See(r); err != nil {
 			return r, err
 		}
-		why, left = r.HeldBack(f.Wish)
+		why, left = r.HeldBack(wish)
 	}
 	return r, nil
 }
