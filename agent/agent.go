@@ -34,6 +34,7 @@ import (
 	"time"
 
 	"github.com/quorate/quorate/addons/plan"
+	"github.com/quorate/quorate/agent/accounts"
 	"github.com/quorate/quorate/agent/datadisk"
 	"github.com/quorate/quorate/agent/endpoint"
 	"github.com/quorate/quorate/agent/kubelet"
@@ -118,7 +119,7 @@ type Config struct {
 	// socket alone.
 	MetricsAddress string
 	// Account is the user of a name, if the system has one. Nil: it has none that the agent could use.
-	Account func(name string) (supervisor.Account, bool)
+	Account accounts.Lookup
 	// Self is this program, which the etcd child runs too; Version is how it calls itself.
 	Self, Version string
 	// Env is the environment that the children get; Cgroup the delegated cgroup for them, or empty.
@@ -135,48 +136,55 @@ type Config struct {
 	AtStep func(s acts.Step, m acts.Moment)
 }
 
-// Agent is one running replica.
+// Agent is one running replica: what its phases find out, and the parts that run side by side.
 type Agent struct {
 	cfg        Config
 	supervisor *supervisor.Supervisor
+	// accounts are whom processes run as, by their names.
+	accounts *accounts.Accounts
 
-	mu         sync.Mutex
-	phase      Phase
-	since      time.Time
-	ready      bool
-	boot       bootTimes
-	snapshots  *status.Snapshots // what it leads to is never written again
-	archives   *status.Archives
-	addons     *plan.Status // as are the two before it
+	// The parts that have a state and a lock of their own.
+	tracker    *waits.Tracker
+	waits      *waits.Phased
+	disk       *datadisk.Disk
+	backend    *endpoint.Backend
+	reporter   *telling.Reporter
+	nodeEvents *telling.NodeEvents
+	leaders    leaders
+	elected    openedElection
+	programs   programs
+	// Each unit that kubelet watches has waits of its own.
+	kubeletWaits, runtimeWaits *waits.Source
+
+	// mu guards what follows, up to the channels.
+	mu    sync.Mutex
+	phase Phase
+	since time.Time
+	ready bool
+	boot  bootTimes
+
+	// What the first phases have found out.
 	self       replica.Identity
 	cluster    *replica.Cluster
 	files      certs.Files
 	membership *etcdmember.Membership
-	spot       bool    // a stop may take 30 s alone
-	leases     *leases // nil until the agent may use them
-	leaders    leaders
-	elected    openedElection
+	spot       bool // a stop may take 30 s alone
+
 	// pending is what the instance's document says otherwise than the one in force; never written into again. atOnce
 	// is what of it counts at once; nil: as at the agent's start.
-	pending    []replica.Change
-	atOnce     *atOnce
-	disk       *datadisk.Disk
-	reporter   *telling.Reporter
-	nodeEvents *telling.NodeEvents
-	encryption *certs.Encryption // what the apiserver does since its start; nil before
-	backend    *endpoint.Backend
-	// certificates are as ensure last found them; what it leads to is never written again.
+	pending []replica.Change
+	atOnce  *atOnce
+
+	leases  *leases        // nil until the agent may use them
+	kubelet *kubelet.Watch // nil where nothing is watched
+
+	// What duties last found, for the status; what these lead to is never written again.
+	snapshots    *status.Snapshots
+	archives     *status.Archives
+	addons       *plan.Status
+	encryption   *certs.Encryption // what the apiserver does since its start; nil before
 	certificates []certs.Expiry
 
-	// accounts are whom processes run as, by their names; written before anything else runs.
-	accounts map[string]supervisor.Account
-
-	tracker *waits.Tracker
-	waits   *waits.Phased
-	// kubelet is nil where nothing is watched. Each of its units has waits of its own.
-	kubelet                    *kubelet.Watch
-	kubeletWaits, runtimeWaits *waits.Source
-	programs                   programs
 	// documentChanged says that atOnce is to be read again.
 	documentChanged chan struct{}
 	// fitWanted asks for a comparison of what runs with what has to run.
@@ -191,6 +199,7 @@ func newAgent(cfg Config, children *supervisor.Supervisor) *Agent {
 	tracker := waits.New(cfg.Log, filepath.Join(cfg.RunDir, "waits.json"))
 	own := &waits.Phased{Source: tracker.Source("agent", "phase", 0)}
 	a := &Agent{cfg: cfg, supervisor: children, since: time.Now(), tracker: tracker, waits: own,
+		accounts:     accounts.Find(cfg.Log, cfg.Account),
 		boot:         bootTimes{begun: time.Now()},
 		backend:      endpoint.NewBackend(cfg.Log, own),
 		disk:         datadisk.New(cfg.Log, own, cfg.ImageDisk),
@@ -211,8 +220,7 @@ func Run(ctx context.Context, cfg Config) (err error) {
 	}
 	a := newAgent(cfg, supervisor.New(supervisor.Config{Log: cfg.Log, LogDir: cfg.LogDir, Cgroup: cfg.Cgroup,
 		Env: cfg.Env}))
-	a.findAccounts()
-	if err := a.openFolders(cfg.RunDir); err != nil {
+	if err := a.accounts.OpenFolders(cfg.RunDir); err != nil {
 		return err
 	}
 	// Status and watchdog answer until the very end, because a stop takes longer than the watchdog waits.
@@ -258,7 +266,8 @@ func (a *Agent) liveUntilEnded(ctx context.Context) error {
 	}
 }
 
-// live is the boot, phase after phase, and what follows it. end ends ctx where the replica has to be started again.
+// live is the boot, phase after phase, and what follows it. What goes on side by side with the rest begins where a line
+// defers its end, and ends with live, the last one first. end ends ctx where the replica has to be started again.
 func (a *Agent) live(ctx context.Context, end context.CancelCauseFunc) error {
 	routes := endpoint.NewRoutes(a.cfg.Log, a.waits, a.cfg.LocalRoutes)
 	defer background(ctx, func(ctx context.Context) { routes.Run(ctx, a.cfg.Metadata) })()

@@ -218,7 +218,7 @@ func (a *Agent) awaitDisk(ctx context.Context, in identified) (identified, error
 	if err := os.MkdirAll(in.cluster.Etcd.DataDir, 0o700); err != nil {
 		return in, fmt.Errorf("make the data directory: %w", err)
 	}
-	return in, a.openFolders(in.cluster.Etcd.DataDir)
+	return in, a.accounts.OpenFolders(in.cluster.Etcd.DataDir)
 }
 
 // learnDisk has the disk's id learned, and remembered for the rest of this boot. It waits for it only a moment.

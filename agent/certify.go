@@ -108,7 +108,7 @@ type generations struct {
 func (a *Agent) request(in recorded, g generations) certs.Request {
 	return certs.Request{
 		Files: a.files, Bundle: g.bundle, Former: g.former, ClusterUID: in.membership.ClusterUID(),
-		Identity: in.self, Cluster: in.cluster, Now: time.Now(), Owners: a.owners(),
+		Identity: in.self, Cluster: in.cluster, Now: time.Now(), Owners: a.accounts.Owners(a.files),
 	}
 }
 

@@ -3,7 +3,9 @@ package agent
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
+	"path/filepath"
 	"slices"
 	"time"
 
@@ -38,7 +40,7 @@ func (a *Agent) newComponents(in joined, others []string, home <-chan struct{}) 
 		log: a.cfg.Log, logDir: a.cfg.LogDir, supervisor: a.supervisor, programs: &a.programs, waits: a.waits,
 		input:            func() controlplane.Input { return a.componentsInput(in.identified) },
 		decideEncryption: func() ([]byte, error) { return a.decideEncryption(in.cluster) },
-		giveDirs:         a.giveDirs, reader: a.apiServerOwner(),
+		giveDirs:         a.giveDirs, reader: a.accounts.OwnerOf(replica.APIServer),
 		others: others, wanted: a.fitWanted, home: home,
 		started: map[string]started{}, down: map[string]down{}, retry: backoff.Backoff{First: firstFitRetry,
 			Most: lastFitRetry},
@@ -71,8 +73,34 @@ func (a *Agent) apiServerReady() (ready bool, changed <-chan struct{}) {
 func (a *Agent) componentsInput(in identified) controlplane.Input {
 	return controlplane.Input{
 		Identity: in.self, Cluster: in.cluster, Files: a.files, Signing: a.canSign(), LogDir: a.auditDir(),
-		RunDir: a.cfg.RunDir, Self: a.cfg.Self, Accounts: a.accountsFor(in.cluster),
+		RunDir: a.cfg.RunDir, Self: a.cfg.Self, Accounts: a.accounts.For(in.cluster),
 	}
+}
+
+// auditDir is where the apiserver writes its audit log, and turns it over.
+func (a *Agent) auditDir() string { return filepath.Join(a.cfg.AuditDir, "audit") }
+
+// giveDirs makes the folders in which components write.
+func (a *Agent) giveDirs() error { return errors.Join(a.giveAuditDir(), a.giveAddonsDir()) }
+
+// giveAuditDir makes the folder of the audit log, the apiserver's own.
+func (a *Agent) giveAuditDir() error {
+	if err := a.accounts.OpenFolders(a.cfg.AuditDir); err != nil {
+		return err
+	}
+	if err := os.MkdirAll(a.auditDir(), 0o700); err != nil {
+		return fmt.Errorf("make the folder of the audit log: %w", err)
+	}
+	return a.accounts.Give(replica.APIServer, a.auditDir())
+}
+
+// giveAddonsDir makes the folder in which the add-on manager answers, its own.
+func (a *Agent) giveAddonsDir() error {
+	dir := filepath.Dir(controlplane.AddonsSocket(a.cfg.RunDir))
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return fmt.Errorf("make the add-on manager's folder: %w", err)
+	}
+	return a.accounts.Give(replica.AddonManager, dir)
 }
 
 // canSign reports whether the authority's key is at hand for the controller-manager.

@@ -2,15 +2,19 @@ package agent
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"time"
 
+	"github.com/quorate/quorate/agent/accounts"
 	"github.com/quorate/quorate/etcdmember/member"
 	"github.com/quorate/quorate/supervisor"
 )
 
 // etcdName is the child in which the member runs.
-const etcdName = "etcd"
+const etcdName = accounts.Etcd
 
 // etcdChild runs the member as a supervised process: this program as `quorate run-etcd`.
 type etcdChild struct {
@@ -22,11 +26,7 @@ type etcdChild struct {
 
 // etcdChild is the child of this agent.
 func (a *Agent) etcdChild() *etcdChild {
-	c := &etcdChild{supervisor: a.supervisor, self: a.cfg.Self}
-	if account, ok := a.accounts[etcdName]; ok {
-		c.account = &account
-	}
-	return c
+	return &etcdChild{supervisor: a.supervisor, self: a.cfg.Self, account: a.accounts.Of(etcdName)}
 }
 
 // Start starts the member anew with a configuration and returns once its process exists, or could not be made. One that
@@ -94,4 +94,17 @@ func (c *etcdChild) Stop(ctx context.Context) error {
 func (c *etcdChild) Running() bool {
 	s, ok := c.supervisor.StatusOf(etcdName)
 	return ok && (s.PID != 0 || s.State == supervisor.Starting)
+}
+
+// giveMember hands over what the member's process writes: its directory, and its folder on the tmpfs. What the agent
+// itself has put into them is handed over at the next start.
+func giveMember(configPath string, account supervisor.Account) error {
+	cfg, err := member.LoadConfig(configPath)
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(cfg.Dir, 0o700); err != nil {
+		return fmt.Errorf("make etcd's directory: %w", err)
+	}
+	return errors.Join(accounts.GiveTree(filepath.Dir(configPath), account), accounts.GiveTree(cfg.Dir, account))
 }

@@ -3,16 +3,15 @@ package agent
 import (
 	"context"
 	"sync"
+
+	"github.com/quorate/quorate/etcdmember"
 )
 
 // leave is the first part of a planned stop: etcd's leadership goes to another voter, and leases are freed while there
 // is an apiserver to do it through. What fails here only makes the others wait longer.
 func (a *Agent) leave(ctx context.Context) {
-	a.mu.Lock()
-	m := a.membership
-	a.mu.Unlock()
-	if _, ok := a.supervisor.StatusOf(etcdName); m == nil || !ok {
-		return // nothing was ever started
+	if a.startedMember() == nil {
+		return
 	}
 	a.handOver(ctx)
 	ctx, cancel := context.WithTimeout(ctx, releaseTimeout)
@@ -23,14 +22,23 @@ func (a *Agent) leave(ctx context.Context) {
 // leaderless: the member runs and knows of no leader. Nothing can be handed over or written, and the apiserver answers
 // nobody.
 func (a *Agent) leaderless(ctx context.Context) bool {
-	a.mu.Lock()
-	m := a.membership
-	a.mu.Unlock()
-	if _, ok := a.supervisor.StatusOf(etcdName); m == nil || !ok {
+	m := a.startedMember()
+	if m == nil {
 		return false
 	}
 	s, err := m.Status(ctx)
 	return err == nil && s.MemberID != 0 && s.Leader == 0
+}
+
+// startedMember is the membership once its member was started; nil before that.
+func (a *Agent) startedMember() *etcdmember.Membership {
+	a.mu.Lock()
+	m := a.membership
+	a.mu.Unlock()
+	if _, ok := a.supervisor.StatusOf(etcdName); !ok {
+		return nil
+	}
+	return m
 }
 
 // giveUp stops a member that the cluster has removed, or that has no quorum, and what uses it, all at the same time:

@@ -63,11 +63,9 @@ func (a *Agent) heedMaintenance(ctx context.Context, events <-chan string) {
 
 // handOver moves etcd's leadership to another voter, where there is a member here and it has it.
 func (a *Agent) handOver(ctx context.Context) {
-	a.mu.Lock()
-	m := a.membership
-	a.mu.Unlock()
-	if _, ok := a.supervisor.StatusOf(etcdName); m == nil || !ok {
-		return // nothing was ever started
+	m := a.startedMember()
+	if m == nil {
+		return
 	}
 	if err := member.HandOver(ctx, m.StatusSocket()); err != nil && ctx.Err() == nil {
 		a.cfg.Log.Info("leadership stays here", "reason", err.Error())

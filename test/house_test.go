@@ -26,7 +26,7 @@ var floors = []string{
 	"cmd/quorate/cluster", "cmd/quorate/command", "cmd/quorate/terminal", "cmd/quorate/master", "cmd/quorate/version",
 	"cmd/quorate/fault",
 	"test/bench", "test",
-	"agent", "agent/telling", "agent/status", "agent/datadisk", "agent/endpoint", "agent/kubelet",
+	"agent", "agent/telling", "agent/status", "agent/accounts", "agent/datadisk", "agent/endpoint", "agent/kubelet",
 	"agent/election", "agent/lease", "controlplane", "addons", "addons/plan", "addons/examples", "fleet/show", "fleet",
 	"fleet/plan", "fleet/token",
 	"etcdmember/ringtest",
