@@ -109,7 +109,8 @@ func (a *Agent) open(ctx context.Context, id identity) (identified, error) {
 	a.disk.Open(cloud.DataDisk != nil, id.DiskID)
 	a.files = certs.Files{Dir: filepath.Join(cluster.Etcd.DataDir, "pki"), Volatile: filepath.Join(a.cfg.RunDir, "pki")}
 	files, port := a.files, cluster.Endpoint.Port
-	a.nodeEvents.Open(id.Self.Name, func() (core.EventsGetter, error) { return core.NewForConfig(localAPI(files, port)) })
+	a.nodeEvents.Open(id.Self.Name,
+		func() (core.EventsGetter, error) { return core.NewForConfig(localAPI(files, port)) })
 	return identified{id.Self, cluster, cloud, id}, nil
 }
 

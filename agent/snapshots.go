@@ -120,7 +120,8 @@ func (d *snapshotDuty) shown(turn snapshot.Turn) *status.Snapshots {
 	if turn.Why == "" {
 		return nil
 	}
-	shown := &status.Snapshots{Newest: turn.Newest.Name, Due: turn.Due, Saving: !d.saving.IsZero(), Failures: d.failures}
+	shown := &status.Snapshots{Newest: turn.Newest.Name, Due: turn.Due, Saving: !d.saving.IsZero(),
+		Failures: d.failures}
 	if shown.Newest != "" {
 		shown.Time = &turn.Newest.Time
 	} else if !turn.Formed.IsZero() {

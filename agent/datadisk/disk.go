@@ -92,8 +92,8 @@ const (
 	hangs = 5 * time.Second
 	// settles is how long a disk may be attached without being mounted. A blank one is formatted meanwhile.
 	settles = 15 * time.Second
-	// patience is how long a boot waits for the data disk's id. Without it the boot goes on: a disk that was rolled back
-	// is then found by its incarnation and its marks.
+	// patience is how long a boot waits for the data disk's id. Without it the boot goes on: a disk that was rolled
+	// back is then found by its incarnation and its marks.
 	patience = 2 * time.Second
 	// askTimeout bounds one question: two calls of the Compute API with a token that has to be fetched first.
 	askTimeout = 10 * time.Second
