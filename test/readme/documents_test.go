@@ -66,8 +66,8 @@ func TestASymptomLeadsToEachEntryOfTheRunbook(t *testing.T) {
 	}
 }
 
-// blockedNames are the names of all waits: in etcdmember the first argument of wait, halt, blocked and Waiting, below
-// agent of HoldFor and HoldWhile, and the Name of a Wait that is made as it stands.
+// blockedNames are the names of all waits: in etcdmember the first argument of wait, halt, hold, blocked and Waiting,
+// below agent of HoldFor and HoldWhile, and the Name of a Wait that is made as it stands.
 func blockedNames(t *testing.T) []string {
 	constants, found := map[string]string{}, map[string]bool{}
 	files := slices.Concat(parseFolder(t, "etcdmember"), parseFolder(t, "etcdmember/table"),
@@ -104,7 +104,7 @@ func blockedNames(t *testing.T) []string {
 
 // waitName is what a wait is called by, where n begins one; nil: it does not.
 func waitName(n ast.Node) ast.Expr {
-	begins := []string{"wait", "halt", "blocked", "Waiting", "HoldFor", "HoldWhile"}
+	begins := []string{"wait", "halt", "hold", "blocked", "Waiting", "HoldFor", "HoldWhile"}
 	switch n := n.(type) {
 	case *ast.CallExpr:
 		if slices.Contains(begins, nameOf(n.Fun)) && len(n.Args) > 1 {
