@@ -120,8 +120,9 @@ func newRecordCheck() *cobra.Command {
 overwritten it writes one under checks/, and tries to delete it. To see whether marks can be overwritten it writes
 marks/probe.json.
 
-Masters may overwrite marks, and must be refused a deletion under checks/. That is proven only with their rights: with
---impersonate. 'quorate gce check' checks the rest of the project.`,
+Masters may overwrite marks, and must be refused a deletion under checks/. That is proven only with their rights: on a
+master without --config, where this acts as the VM's service account, or with --impersonate. 'quorate gce check' checks
+the rest of the project.`,
 		Example: `  quorate record check --config cluster.yaml
   quorate record check --config cluster.yaml \
     --impersonate prod-1-master@example.iam.gserviceaccount.com`,
@@ -130,11 +131,11 @@ Masters may overwrite marks, and must be refused a deletion under checks/. That 
 			if err != nil {
 				return err
 			}
-			store, err := openRecordAs(c, account)
+			store, acting, err := openForCheck(cmd.Context(), c, account, f.OfAgent())
 			if err != nil {
 				return err
 			}
-			findings := store.Check(cmd.Context(), account)
+			findings := store.Check(cmd.Context(), acting)
 			err = terminal.PrintAs(cmd.OutOrStdout(), output, findings,
 				func(w io.Writer) { recordtext.ShowFindings(w, findings) })
 			if failed := recordtext.CountFailed(findings); err == nil && failed > 0 {
@@ -149,10 +150,22 @@ Masters may overwrite marks, and must be refused a deletion under checks/. That 
 	return cmd
 }
 
-// openRecordAs opens the record as a service account; empty: as whoever runs the command.
-func openRecordAs(c *replica.Cluster, account string) (*bucket.Store, error) {
-	if account == "" {
-		return cluster.OpenRecord(c)
+// openForCheck opens the record as a service account, on a master as its VM's, and else as whoever runs the command.
+// acting is the masters' account where it acts as that.
+func openForCheck(ctx context.Context, c *replica.Cluster, account string, onMaster bool) (store *bucket.Store,
+	acting string, err error) {
+	if account != "" {
+		store, err = bucket.Open(c.Record.URL, c.Name, gce.ImpersonatingClient(account))
+		return store, account, err
 	}
-	return bucket.Open(c.Record.URL, c.Name, gce.ImpersonatingClient(account))
+	if !onMaster {
+		store, err = cluster.OpenRecord(c)
+		return store, "", err
+	}
+	metadata := gce.NewMetadata(gce.MetadataConfig{})
+	if acting, err = metadata.Account(ctx); err != nil {
+		return nil, "", fmt.Errorf("find out whom this master acts as: %w", err)
+	}
+	store, err = bucket.Open(c.Record.URL, c.Name, metadata.Client())
+	return store, acting, err
 }

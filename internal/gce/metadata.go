@@ -108,6 +108,12 @@ func (m *Metadata) Spot(ctx context.Context) (bool, error) {
 		m.name(), shorten(value))}
 }
 
+// Account is the address of the service account that the VM acts as.
+func (m *Metadata) Account(ctx context.Context) (string, error) {
+	email, err := m.get(ctx, "instance/service-accounts/default/email")
+	return strings.TrimSpace(email), err
+}
+
 // get asks for one value. The getters of the official client that are named after values are not used: they keep what
 // they read for the life of the process, and cut a malformed zone to something that looks like one.
 func (m *Metadata) get(ctx context.Context, path string) (string, error) {

@@ -135,6 +135,19 @@ func TestSpot(t *testing.T) {
 	}
 }
 
+func TestAccount(t *testing.T) {
+	t.Parallel()
+	f := newFakeMetadata(t)
+	m := f.dial(50 * time.Millisecond)
+	if account, err := m.Account(t.Context()); err == nil {
+		t.Errorf("a VM without a service account acts as %q", account)
+	}
+	f.set("instance/service-accounts/default/email", "m@example.iam.gserviceaccount.com\n")
+	if account, err := m.Account(t.Context()); account != "m@example.iam.gserviceaccount.com" || err != nil {
+		t.Errorf("got %q, %v", account, err)
+	}
+}
+
 func TestMaintenanceEvent(t *testing.T) {
 	t.Parallel()
 	f := newFakeMetadata(t)

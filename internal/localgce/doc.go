@@ -30,6 +30,9 @@
 // TearDiskByCopy, CloneDisk, CorruptDisk ...), VMs that are deleted, or left running behind their successors of another
 // (RecreateVM) or the same instance id (HostError), broken links, services that fail or lie.
 //
+// IAM is in force for what VMs ask of bucket and Compute API: they may do what the policies and roles of the settings
+// grant the masters' account, as docs/iam.md has them. Who asks from outside may do anything.
+//
 // The Compute API makes, stops and deletes VMs and disks as Google's does: by operations that take their time, once for
 // each requestId, and not what another operation is changing. It is for what runs outside of the VMs; they only read,
 // and attach themselves to endpoint groups and detach themselves where their account's roles allow it. In a zone with

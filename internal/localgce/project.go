@@ -179,6 +179,9 @@ func (p *Project) runServices() error {
 	p.compute = compute.New(compute.Config{Instances: p.Instances, Unattached: p.unattached, Caller: p.caller,
 		Changes: changes{p}, Zones: p.conf.Zones, Images: p.conf.Images, Settings: p.settings,
 		EndpointsChanged: p.publishAll, Healthy: p.healthy})
+	p.buckets.Enforce(func(r *http.Request, bucket, object, permission string) bool {
+		return p.caller(r) == "" || p.settings.GrantsObject(instance.MastersAccount(), bucket, object, permission)
+	})
 	compute := p.faults.Before(fault.Compute, p.caller, p.compute)
 	storage := p.faults.Before(fault.Storage, p.caller, p.buckets)
 	p.server = &http.Server{ReadHeaderTimeout: 10 * time.Second,

@@ -69,6 +69,8 @@ type Flags struct {
 	named func() bool
 	// Emptied reports that the flag was given with nothing in it; nil: it was not asked for.
 	Emptied func(flag string) bool
+	// ofAgent: the document came from this machine's agent.
+	ofAgent bool
 }
 
 // Add adds the flags to a command.
@@ -140,16 +142,21 @@ func (f *Flags) IsNamed() bool { return f.named != nil && f.named() }
 // document is the one that was named; where none was, on a master, what its agent runs with: the image's file and the
 // instance's attribute, as they were at this boot. So what a status proposes to run can be run where it was read.
 func (f *Flags) document(run string) (*replica.Cluster, error) {
+	f.ofAgent = false
 	if !f.IsNamed() {
 		if _, c, _, ok, err := agent.Remembered(run, master.BakedFile); ok {
 			if err != nil {
 				return nil, fault.Config("%w", err)
 			}
+			f.ofAgent = true
 			return c, nil
 		}
 	}
 	return Load(f.Config)
 }
+
+// OfAgent reports whether the document that was loaded is what this machine's agent runs with: this is a master.
+func (f *Flags) OfAgent() bool { return f.ofAgent }
 
 // InForce is the document that the environment names or, where it names none, the one that this machine's agent
 // runs with. The error is os.ErrNotExist where there is neither.

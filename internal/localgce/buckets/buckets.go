@@ -30,6 +30,8 @@ type Server struct {
 	folder string
 	// settings are what the buckets say of themselves.
 	settings *settings.Settings
+	// granted is nil where everybody may do anything.
+	granted Granted
 
 	// mu is held for writing from a change until it is in its file.
 	mu     sync.RWMutex

@@ -50,6 +50,8 @@ func (d direct) RoundTrip(r *http.Request) (*http.Response, error) {
 func (b *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	reads := r.Method == http.MethodGet || r.Method == http.MethodHead
 	switch {
+	case reads && b.refuses(w, r, nil):
+		return
 	case b.serveSettings(w, r):
 		return
 	case reads && strings.Contains(r.URL.Path, "/o/"):
@@ -65,6 +67,9 @@ func (b *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	r.Body = io.NopCloser(bytes.NewReader(body))
+	if !reads && b.refuses(w, r, body) {
+		return
+	}
 	if !reads {
 		time.Sleep(time.Microsecond) // or two changes could have one generation, where the clock is a test's
 	}

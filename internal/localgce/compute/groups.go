@@ -113,16 +113,13 @@ func (c *Server) groupResource(r *http.Request, g group) resource {
 		"subnetwork": project + "/regions/" + instance.RegionOf(g.zone) + "/subnetworks/default"}
 }
 
-// mayRead refuses a VM whose account may not read endpoint groups.
-func (c *Server) mayRead(w http.ResponseWriter, r *http.Request) bool {
-	if !c.checkProject(w, r) || c.unreachable(w, r, r.PathValue("zone")) {
-		return false
-	}
-	return c.checkPermissions(w, r, "compute.networkEndpointGroups.get")
+// reaches says whether the project and the zone of a request are there; it answers itself where they are not.
+func (c *Server) reaches(w http.ResponseWriter, r *http.Request) bool {
+	return c.checkProject(w, r) && !c.unreachable(w, r, r.PathValue("zone"))
 }
 
 func (c *Server) listGroups(w http.ResponseWriter, r *http.Request) {
-	if !c.mayRead(w, r) {
+	if !c.reaches(w, r) {
 		return
 	}
 	items := []resource{}
@@ -134,7 +131,7 @@ func (c *Server) listGroups(w http.ResponseWriter, r *http.Request) {
 }
 
 func (c *Server) getGroup(w http.ResponseWriter, r *http.Request) {
-	if !c.mayRead(w, r) {
+	if !c.reaches(w, r) {
 		return
 	}
 	if g, found := c.groups.find(r.PathValue("zone"), r.PathValue("name")); found {
@@ -225,7 +222,7 @@ type endpointRequest struct {
 
 // listEndpoints answers networkEndpointGroups.listNetworkEndpoints.
 func (c *Server) listEndpoints(w http.ResponseWriter, r *http.Request) {
-	if !c.mayRead(w, r) {
+	if !c.reaches(w, r) || !c.checkPermissions(w, r, "compute.networkEndpointGroups.get") {
 		return
 	}
 	var asked endpointsRequest

@@ -95,7 +95,11 @@ func New(conf Config) *Server {
 }
 
 // ServeHTTP implements http.Handler.
-func (c *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) { c.routes.ServeHTTP(w, r) }
+func (c *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if c.checkPermissions(w, r, reading(r)...) {
+		c.routes.ServeHTTP(w, r)
+	}
+}
 
 // Close begins no more operations and returns when those that are under way are over.
 func (c *Server) Close() {

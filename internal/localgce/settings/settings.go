@@ -13,8 +13,8 @@ import (
 )
 
 // Settings are what a project is set up with besides its VMs, in the JSON form of Google's APIs. It is what people get
-// wrong, and what `quorate gce check` reads. Of it only Grants is in force, for endpoint groups. It must not be changed
-// while it is served.
+// wrong, and what `quorate gce check` reads. The policies and roles of project and bucket are in force for VMs. It must
+// not be changed while it is served.
 type Settings struct {
 	// Bucket are the fields of a bucket (storage/v1), Project those of the project (compute/v1).
 	Bucket, Project map[string]any
@@ -167,13 +167,6 @@ func (s *Settings) Refuses(w http.ResponseWriter, api string) bool {
 	answer.Error(w, http.StatusForbidden, "accessNotConfigured", api+" has not been used in project "+instance.ProjectID+
 		" before or it is disabled.")
 	return true
-}
-
-// Grants says whether the project's policy gives an account a permission. Of conditions it knows nothing.
-func (s *Settings) Grants(account, permission string) bool {
-	return slices.ContainsFunc(s.ProjectPolicy, func(b Binding) bool {
-		return slices.Contains(b.Members, "serviceAccount:"+account) && slices.Contains(s.Roles[b.Role], permission)
-	})
 }
 
 // Listed are the lists of compute/v1 that are settings, and what one item is called.
