@@ -300,20 +300,21 @@ func TestAServerThatAcceptsAndDoesNotAnswerIsRestartedAfterTheThreshold(t *testi
 	}
 }
 
-func TestChildrenDoNotSeeWhatSystemdMeansForTheSupervisor(t *testing.T) {
+func TestChildrenDoNotSeeWhatIsMeantForTheSupervisor(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "env")
 	s := begin(t, Config{Env: []string{
 		"NOTIFY_SOCKET=/run/systemd/notify", "WATCHDOG_USEC=1", "WATCHDOG_PID=1", "LISTEN_FDS=1", "LISTEN_PID=1",
+		"HTTP_PROXY=http://192.0.2.1", "https_proxy=http://192.0.2.1", "ALL_PROXY=x", "no_proxy=y",
 		"HOME=/root", "A=1",
 	}})
 	spec := childSpec(t, "it", "env", file)
-	spec.Env = append(spec.Env, "A=2")
+	spec.Env = append(spec.Env, "A=2", "HTTPS_PROXY=http://192.0.2.2")
 	start(t, s, spec)
-	eventually(t, "the environment is noted", func() bool { return len(notes(t, file)) >= 3 })
+	eventually(t, "the environment is noted", func() bool { return len(notes(t, file)) >= 4 })
 	got := notes(t, file)
 	slices.Sort(got)
-	if want := []string{"A=2", "HOME=/root", childMark}; !slices.Equal(got, want) {
+	if want := []string{"A=2", "HOME=/root", "HTTPS_PROXY=http://192.0.2.2", childMark}; !slices.Equal(got, want) {
 		t.Errorf("environment %v, want %v", got, want)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -82,18 +83,17 @@ func (h *host) group(name string) (group, error) {
 	return openCgroup(filepath.Join(h.cgroup, name))
 }
 
-// childEnv takes out of the environment what systemd meant for the supervisor alone.
+// childEnv takes out of the environment what is meant for the supervisor alone.
 func childEnv(env []string) []string {
-	var kept []string
-	for _, kv := range env {
-		if strings.HasPrefix(kv, "NOTIFY_SOCKET=") || strings.HasPrefix(kv, "WATCHDOG_") ||
-			strings.HasPrefix(kv, "LISTEN_") {
-			continue
-		}
-		kept = append(kept, kv)
-	}
-	return kept
+	return slices.DeleteFunc(slices.Clone(env), func(kv string) bool {
+		name, _, _ := strings.Cut(kv, "=")
+		return name == "NOTIFY_SOCKET" || strings.HasPrefix(name, "WATCHDOG_") || strings.HasPrefix(name, "LISTEN_") ||
+			slices.Contains(proxyVariables, strings.ToUpper(name))
+	})
 }
+
+// proxyVariables lead requests to a proxy. etcd would speak to its peers through it, and the apiserver to kubelets.
+var proxyVariables = []string{"HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY"}
 
 // child is one run of a program.
 type child struct {

@@ -50,7 +50,8 @@ type Config struct {
 	// groups.
 	Cgroup string
 	// Env is the environment that all processes get, as of os.Environ. NOTIFY_SOCKET, WATCHDOG_* and LISTEN_* are taken
-	// out, because they are meant for the supervisor alone: a child that has them would report itself as its parent.
+	// out, because they are meant for the supervisor alone: a child that has them would report itself as its parent. So
+	// is an HTTP proxy (HTTPS_PROXY and the like): a process that needs one has it in its Spec.
 	Env []string
 }
 

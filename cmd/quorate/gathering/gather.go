@@ -330,7 +330,7 @@ func (g *Gathering) addMetrics(ctx context.Context, part, address string) {
 		g.file.Lacks(part, err)
 		return
 	}
-	res, err := http.DefaultClient.Do(req)
+	res, err := (&http.Client{Transport: &http.Transport{DisableKeepAlives: true}}).Do(req) // and no proxy
 	if err != nil {
 		g.file.Lacks(part, err)
 		return
