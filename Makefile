@@ -9,6 +9,8 @@ STATE := _demo
 VMS := auto
 # yes: an image holds the container images of the example add-ons (docs/addons.md).
 EXAMPLES := no
+# A folder of what a site adds to an image: images/README.md.
+EXTRA := $(QUORATE_EXTRA)
 # What of ./test is about boots, disks and processes; QUORATE_VM=systemd runs any other on systemd VMs too.
 SYSTEMD_CASES := TestMastersOfTheImage|TestThreeReplicas|TestCase03|TestCase14Stalled|TestCase17AgentKilledWhileAMember|TestAHostError|TestCaseTheDataDisk|TestCaseTheAgent|TestCaseTheKubelet
 
@@ -66,15 +68,16 @@ image install: export GIT_CONFIG_COUNT := 1
 image install: export GIT_CONFIG_KEY_0 := safe.directory
 image install: export GIT_CONFIG_VALUE_0 := *
 
-image: build kubernetes etcd $(if $(filter yes,$(EXAMPLES)),coredns) ## A master's disk image for GCE, with its SBOM, into bin/image/ (root; 3 minutes); EXAMPLES=yes: and the example add-ons
-	CGO_ENABLED=0 $(GO) build -ldflags "-s -w" -o bin/ ./images/describe
-	@QUORATE_EXAMPLES=$(EXAMPLES) images/bake.sh bin/image
+image: build kubernetes etcd $(if $(filter yes,$(EXAMPLES)),coredns) ## A master's disk image for GCE, with its SBOM, into bin/image/ (root; 3 minutes); EXAMPLES=yes: and the example add-ons; EXTRA=FOLDER: and what your site adds
+	CGO_ENABLED=0 $(GO) build -ldflags "-s -w" -o bin/ ./images/describe ./images/addextra
+	@QUORATE_EXAMPLES=$(EXAMPLES) QUORATE_EXTRA=$(EXTRA) images/bake.sh bin/image
 
-install: build kubernetes etcd $(if $(filter yes,$(EXAMPLES)),coredns) ## Make this machine, a Debian 12, a master from its next boot on: what an image has, without its kernel (root)
-	@QUORATE_EXAMPLES=$(EXAMPLES) images/install.sh bin
+install: build kubernetes etcd $(if $(filter yes,$(EXAMPLES)),coredns) ## Make this machine, a Debian 12, a master from its next boot on: what an image has, without its kernel (root); EXTRA as for image
+	CGO_ENABLED=0 $(GO) build -ldflags "-s -w" -o bin/ ./images/addextra
+	@QUORATE_EXAMPLES=$(EXAMPLES) QUORATE_EXTRA=$(EXTRA) images/install.sh bin
 
 image-test: image guest ## The baked image: baked again, booted to a Ready Node in an emulated machine, against install.sh (root; half an hour)
-	QUORATE_IMAGE=$(CURDIR)/bin/image $(GO) test -count 1 -timeout 120m -v ./test/image
+	QUORATE_IMAGE=$(CURDIR)/bin/image QUORATE_EXTRA=$(abspath $(EXTRA)) $(GO) test -count 1 -timeout 120m -v ./test/image
 
 cases-systemd: build kubernetes etcd ## The VMs that boot the baked image, and cases of masters in them (root; bakes the image if there is none)
 	@test -s bin/image/root.tar || $(MAKE) image

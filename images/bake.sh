@@ -4,7 +4,7 @@
 #   images/bake.sh OUTPUT        OUTPUT/root.tar, the tree; OUTPUT/disk.raw, the disk; OUTPUT/quorate-master.tar.gz, the disk as GCE takes it;
 #                                OUTPUT/sbom.spdx.json and OUTPUT/provenance.json, what it is made of
 #
-# With QUORATE_EXAMPLES=yes it holds the container images of the example add-ons, too.
+# With QUORATE_EXAMPLES=yes it holds the container images of the example add-ons, too; with QUORATE_EXTRA=FOLDER what a site adds (images/README.md).
 #
 # The tools come from the manifest too and run in namespaces of their own, without a network: this machine gives its kernel, apt and dpkg-deb, and the
 # same commit gives the same bytes. Needs root. What is interrupted leaves nothing mounted: all mounts are the namespace's.
@@ -14,8 +14,9 @@ if [[ $# != 1 || $(id -u) != 0 ]]; then
   exit 2
 fi
 out=$(mkdir -p "$1" && cd "$1" && pwd)
+. "$(dirname "$0")/master/lib.sh"
+extra_folder
 cd "$(dirname "$0")/.."
-. images/master/lib.sh
 if ! diff <(programs | sed 's/^/program /') <(grep '^program ' $pins/manifest) >&2; then
   echo "images/bake.sh: the manifest has other programs than the modules: run images/master/pin.sh programs" >&2
   exit 1
@@ -24,8 +25,12 @@ fi
 work=$(mktemp -d -p "$out")
 trap 'rm -rf "$work"' EXIT
 umask 022
-images/master/fetch.sh image "$work/debs"
 mkdir -p "$work/in/programs" "$work/out"
+if [[ -n ${QUORATE_EXTRA:-} ]]; then
+  bin/addextra "$QUORATE_EXTRA" "$work/in/extra"
+  if [[ -f $QUORATE_EXTRA/manifest ]]; then cp "$QUORATE_EXTRA/manifest" "$work/in/extra/manifest"; fi
+fi
+images/master/fetch.sh image "$work/debs"
 cp -r $pins "$work/in/pins"
 cp -r systemd/units "$work/in/units"
 commit=$(commit)
@@ -47,7 +52,7 @@ epoch=$(awk '$1 == "epoch" { print $2 }' $pins/manifest)
 tar --format=oldgnu -S --sort=name --mtime="@$epoch" --owner=0 --group=0 --numeric-owner --mode=0644 -C "$work/out" -cf - disk.raw |
   gzip -n >"$work/out/quorate-master.tar.gz"
 (cd "$work/out" && sha256sum -- * >SHA256SUMS)
-bin/describe -programs "$work/in/programs" -commit "$commit" -image "$work/out"
+bin/describe -programs "$work/in/programs" -commit "$commit" -image "$work/out" ${QUORATE_EXTRA:+-extra "$QUORATE_EXTRA"}
 (cd "$work/out" && sha256sum -- provenance.json sbom.spdx.json >>SHA256SUMS)
 # The list is there only while it is true.
 rm -f "$out/SHA256SUMS"

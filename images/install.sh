@@ -4,7 +4,7 @@
 #
 #   images/install.sh PROGRAMS        the folder with quorate and the Kubernetes programs: bin, after `make build kubernetes etcd`
 #
-# With QUORATE_EXAMPLES=yes it gets the container images of the example add-ons, too. The machine keeps its own kernel, network and disk layout. Run again, it changes nothing.
+# With QUORATE_EXAMPLES=yes it gets the container images of the example add-ons, too; with QUORATE_EXTRA=FOLDER what a site adds. The machine keeps its own kernel, network and disk layout. Run again, it changes nothing.
 set -euo pipefail
 programs=${1:-}
 if [[ -z $programs || $(id -u) != 0 ]]; then
@@ -12,8 +12,9 @@ if [[ -z $programs || $(id -u) != 0 ]]; then
   exit 2
 fi
 programs=$(cd "$programs" && pwd)
+. "$(dirname "$0")/master/lib.sh"
+extra_folder
 cd "$(dirname "$0")/.."
-. images/master/lib.sh
 suite=$(awk '$1 == "suite" && $2 == "master" { print $3 }' $pins/packages)
 . /etc/os-release
 if [[ $ID != debian || $VERSION_CODENAME != "$suite" || $(dpkg --print-architecture) != amd64 ]]; then
@@ -23,7 +24,8 @@ fi
 
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-images/master/fetch.sh image "$work/debs" $(names master)
+if [[ -n ${QUORATE_EXTRA:-} ]]; then "$programs/addextra" "$QUORATE_EXTRA" "$work/extra"; fi
+images/master/fetch.sh image "$work/debs" $(names master) $(extra_names)
 # What they depend on is this machine's. Debian's packages start their services when they are installed; a master's first start is its next boot.
 printf '#!/bin/sh\nexit 101\n' >"$work/policy"
 if [[ ! -e /usr/sbin/policy-rc.d ]]; then
@@ -38,6 +40,7 @@ apt-get install -q -y --no-install-recommends --allow-downgrades -o Dpkg::Option
 commit=$(commit)
 images/master/files.sh / $pins "$programs" systemd/units "$commit"
 if with_examples; then images/master/examples.sh / "$programs" /usr/share/quorate/images; fi
+if [[ -d $work/extra ]]; then images/master/extra.sh / "$work/extra"; fi
 # The machine's own network may be systemd's, as the image's is.
 system() { install -D -m 0644 "$pins/files/system/$1" "/$1"; }
 if grep -qs '^nameserver 127\.0\.0\.53' /etc/resolv.conf || [[ $(readlink /etc/resolv.conf) == */systemd/resolve/stub-resolv.conf ]]; then

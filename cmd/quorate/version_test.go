@@ -46,6 +46,8 @@ func TestAMachineSaysWhatImageItWasMadeFrom(t *testing.T) {
 		{"a damaged file does not matter to the versions", "{", nil, "quorate ", ""},
 		{"a file that says too little", `{"commit": "0123abc"}`, []string{"--image"}, "",
 			"want commit, manifest and pinned"},
+		{"what a site has added", strings.Replace(anImage, "{", `{"extra": "sha256:ee", `, 1), []string{"--image"},
+			"image: with what a site has added, sha256:ee", ""},
 		{"an image of a newer version says more", strings.Replace(anImage, "{", `{"kernel": "6.12", `, 1),
 			[]string{"-o", "json"}, `"manifest": "sha256:ff"`, ""},
 	} {

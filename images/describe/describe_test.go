@@ -12,6 +12,8 @@ import (
 
 	spdxjson "github.com/spdx/tools-golang/json"
 	"github.com/spdx/tools-golang/spdxlib"
+
+	"github.com/quorate/quorate/images/extra"
 )
 
 const (
@@ -231,6 +233,39 @@ func TestProgramsOfAnotherCommitAreRefused(t *testing.T) {
 	}
 	if text := string(output(t, s, "provenance.json")); !strings.Contains(text, "by the word of who baked") {
 		t.Errorf("the provenance of programs without a stamp: %s", text)
+	}
+}
+
+// What a site adds is in the bill and in the provenance, by name and hash.
+func TestWhatASiteAddsIsNamed(t *testing.T) {
+	s := small(t)
+	s.extra = t.TempDir()
+	if err := os.MkdirAll(filepath.Join(filepath.Dir(s.manifest), "files/master"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.MkdirAll(filepath.Join(filepath.Dir(s.manifest), "files/system"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	debs := []string{"deb image libstdc++6 1:12.2+b1~x amd64 " + ones}
+	write(t, s.extra, map[string]string{"packages": "htop\n", "files/etc/site.conf": "x\n",
+		"manifest": "of " + extra.PinsHash(debs) + "\ndeb image htop 3.2.2-2 amd64 " + zeros + "\n"})
+	if err := describe(s, nil); err != nil {
+		t.Fatal(err)
+	}
+	bill, statement := string(output(t, s, "sbom.spdx.json")), string(output(t, s, "provenance.json"))
+	for _, want := range []string{"pkg:deb/htop@3.2.2-2?arch=amd64", zeros, `"/etc/site.conf"`} {
+		if !strings.Contains(bill, want) {
+			t.Errorf("the bill lacks %s", want)
+		}
+	}
+	for _, want := range []string{"pkg:deb/htop@3.2.2-2?arch=amd64", "what a site adds", `"extra": "sha256:`} {
+		if !strings.Contains(statement, want) {
+			t.Errorf("the provenance lacks %s", want)
+		}
+	}
+	write(t, s.extra, map[string]string{"packages": "htop\ntree\n"})
+	if err := describe(s, nil); err == nil || !strings.Contains(err.Error(), "packages:2: found tree") {
+		t.Errorf("a package without a pin: %v", err)
 	}
 }
 

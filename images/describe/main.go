@@ -17,6 +17,7 @@ func main() {
 	flag.StringVar(&s.packages, "packages", "images/master/packages", "the names of packages, with Debian's suites")
 	flag.StringVar(&s.programs, "programs", "", "the folder of the image's programs")
 	flag.StringVar(&s.commit, "commit", "", "the commit that is baked")
+	flag.StringVar(&s.extra, "extra", "", "the folder of what a site adds; empty: nothing is added")
 	flag.StringVar(&s.image, "image", "", "the folder of the image, with SHA256SUMS; both files are written there")
 	flag.Parse()
 	if err := describe(s, flag.Args()); err != nil {
@@ -26,7 +27,7 @@ func main() {
 }
 
 // sources are where an image's parts are named.
-type sources struct{ manifest, packages, programs, commit, image string }
+type sources struct{ manifest, packages, programs, commit, image, extra string }
 
 func describe(s sources, rest []string) error {
 	if s.programs == "" || s.commit == "" || s.image == "" || len(rest) > 0 {
@@ -34,6 +35,9 @@ func describe(s sources, rest []string) error {
 	}
 	pins, err := readPins(s.manifest, s.packages)
 	if err != nil {
+		return err
+	}
+	if err := pins.addExtra(s); err != nil {
 		return err
 	}
 	programs, err := readPrograms(s.programs)

@@ -3,11 +3,14 @@ package main
 import (
 	"fmt"
 	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/package-url/packageurl-go"
+
+	"github.com/quorate/quorate/images/extra"
 )
 
 // pins are what images/master/manifest says.
@@ -17,6 +20,8 @@ type pins struct {
 	programs []pinnedModule
 	// image are the packages of the image, tools those that bake it.
 	image, tools []deb
+	// extra is what a site adds to the image.
+	extra extra.Extra
 	// suites are Debian's releases, by role: image, tools.
 	suites map[string]string
 }
@@ -106,4 +111,22 @@ func (p *pins) take(words []string) error {
 		return fmt.Errorf("want epoch, program or deb image|tools, each with all of its words")
 	}
 	return nil
+}
+
+// addExtra reads what a site adds to the image.
+func (p *pins) addExtra(s sources) error {
+	if s.extra == "" {
+		return nil
+	}
+	image, err := extra.OfImage(filepath.Dir(s.manifest))
+	if err == nil {
+		p.extra, err = extra.Read(s.extra, os.DirFS(s.extra), image)
+	}
+	return err
+}
+
+// foreignURL is the purl of a package that a site adds: it may be of another archive than Debian's.
+func foreignURL(d extra.Package) string {
+	qualifiers := packageurl.Qualifiers{{Key: "arch", Value: d.Architecture}}
+	return packageurl.NewPackageURL(packageurl.TypeDebian, "", d.Name, d.Version, qualifiers, "").ToString()
 }

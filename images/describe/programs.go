@@ -13,11 +13,12 @@ import (
 	"runtime/debug"
 	"slices"
 	"strings"
+
+	"github.com/quorate/quorate/images/extra"
 )
 
 // names are the image's programs, as images/master/files.sh has them.
-var names = []string{"quorate", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubectl", "kubelet",
-	"etcdctl", "etcdutl", "pause"}
+var names = slices.Concat(extra.Programs, []string{"pause"})
 
 // optional are programs in container images that a bake leaves out unless it is told otherwise.
 var optional = []string{"coredns", "kube-proxy"}

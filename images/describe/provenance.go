@@ -12,6 +12,8 @@ import (
 	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/structpb"
+
+	"github.com/quorate/quorate/images/extra"
 )
 
 const (
@@ -39,11 +41,16 @@ func provenance(p pins, programs []program, files []file, commit string, stamped
 		made = append(made, descriptor("go.mod and go.sum of "+m.name+" ("+m.version+", "+m.toolchain+")", "", m.sources))
 	}
 	made = append(made, debs(p.image, p.suites["image"])...)
+	made = append(made, added(p.extra)...)
 	origin := "quorate and pause bear the commit, by the Go linker"
 	if !stamped {
 		origin = "quorate or pause bears no commit: they are of it by the word of who baked"
 	}
-	parameters, err := structpb.NewStruct(map[string]any{"commit": commit, "programs": origin})
+	given := map[string]any{"commit": commit, "programs": origin}
+	if p.extra.Hash != "" {
+		given["extra"] = "sha256:" + p.extra.Hash
+	}
+	parameters, err := structpb.NewStruct(given)
 	if err != nil {
 		return nil, err
 	}
@@ -77,6 +84,18 @@ func provenance(p pins, programs []program, files []file, commit string, stamped
 func debs(list []deb, suite string) (out []*intoto.ResourceDescriptor) {
 	for _, d := range list {
 		out = append(out, descriptor(d.name, d.url(suite), d.hash))
+	}
+	return out
+}
+
+// added is what a site adds: its folder, by the hash that the image bears, and each package.
+func added(e extra.Extra) (out []*intoto.ResourceDescriptor) {
+	if e.Hash == "" {
+		return nil
+	}
+	out = append(out, descriptor("what a site adds (QUORATE_EXTRA)", "", e.Hash))
+	for _, d := range e.Pinned {
+		out = append(out, descriptor(d.Name, foreignURL(d), d.Hash))
 	}
 	return out
 }

@@ -16,6 +16,8 @@ import (
 	"github.com/package-url/packageurl-go"
 	spdxjson "github.com/spdx/tools-golang/json"
 	"github.com/spdx/tools-golang/spdx"
+
+	"github.com/quorate/quorate/images/extra"
 )
 
 // home is what names of ours begin with.
@@ -63,6 +65,7 @@ func sbom(p pins, programs []program, files []file, commit string) ([]byte, erro
 		return nil, err
 	}
 	b.relate(image, "CONTAINS", b.debian(loader, p.suites["tools"]))
+	b.addExtra(image, p.extra)
 	for _, program := range programs {
 		b.relate(image, "CONTAINS", b.program(program, commit))
 	}
@@ -86,6 +89,22 @@ func (b *bill) debian(d deb, suite string) spdx.ElementID {
 	id := b.part(d.url(suite), d.name, d.version, d.hash)
 	b.last().PackageSupplier = &spdx.Supplier{SupplierType: "Organization", Supplier: "Debian"}
 	return id
+}
+
+// addExtra adds what a site adds: each package and each file.
+func (b *bill) addExtra(image spdx.ElementID, e extra.Extra) {
+	for _, d := range e.Pinned {
+		b.relate(image, "CONTAINS", b.part(foreignURL(d), d.Name, d.Version, d.Hash))
+	}
+	for _, f := range e.Files {
+		sum := sha256.Sum256(f.Content)
+		hash := hex.EncodeToString(sum[:])
+		url := packageurl.NewPackageURL(packageurl.TypeGeneric, "", path.Base(f.Path), "",
+			packageurl.Qualifiers{{Key: "checksum", Value: "sha256:" + hash}}, "/"+f.Path).ToString()
+		b.relate(image, "CONTAINS", b.part(url, "/"+f.Path, "sha256:"+hash, hash))
+		b.last().PackageFileName = "/" + f.Path
+		b.last().PrimaryPackagePurpose = "FILE"
+	}
 }
 
 // program adds one with all that it was built from.

@@ -13,8 +13,9 @@ if [[ ! $role =~ ^(image|tools)$ || -z $out ]]; then
 fi
 shift 2
 out=$(mkdir -p "$out" && cd "$out" && pwd)
+. "$(dirname "$0")/lib.sh"
+extra_folder
 cd "$(dirname "$0")/../.."
-. images/master/lib.sh
 mkdir -p "$cache/debs"
 
 wanted() { if (($# == 0)); then pinned "$role"; else pinned "$role" | grep -E "^($(IFS='|'; echo "${*//+/\\+}")) "; fi; }

@@ -5,6 +5,7 @@ root=$1
 /in/pins/files.sh "$root" /in/pins /in/programs /in/units "$(cat /in/commit)"
 if [[ -e /in/programs/coredns ]]; then /in/pins/examples.sh "$root" /in/programs "$root/usr/share/quorate/images"; fi
 cp -r --no-preserve=ownership /in/pins/files/system/. "$root/"
+if [[ -d /in/extra ]]; then /in/pins/extra.sh "$root" /in/extra; fi
 
 chroot "$root" systemctl -q enable quorate-growfs.service systemd-networkd.service systemd-resolved.service
 chroot "$root" systemctl -q disable e2scrub_all.timer e2scrub_reap.service nvmefc-boot-connections.service nvmf-autoconnect.service \

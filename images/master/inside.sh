@@ -2,7 +2,7 @@
 # The bake itself, in the tree of tools and without a network; bake.sh starts it.
 #
 #   /debs        the manifest's packages of the image, a repository for apt
-#   /in          pins (images/master), programs (for /usr/local/bin), units (systemd/units)
+#   /in          pins (images/master), programs (for /usr/local/bin), units (systemd/units), extra (what a site adds, or nothing)
 #   /out         root.tar, boot.efi, disk.raw
 set -euo pipefail
 umask 022
@@ -13,7 +13,7 @@ export SOURCE_DATE_EPOCH
 # Identities that must not be random: the same bytes from each bake. No machine's secret hangs on them.
 root_uuid=7d2b1c1e-7f0a-4f55-9d4a-6b1c4a7e0b02
 
-packages=$(awk '$1 == "deb" && $2 == "image" { print $3 }' /in/pins/manifest | paste -sd,)
+packages=$(cat /in/pins/manifest /in/extra/manifest 2>/dev/null | awk '$1 == "deb" && $2 == "image" { print $3 }' | paste -sd,)
 mmdebstrap --quiet --variant=apt --mode=root --format=tar --include="$packages" \
   --aptopt='APT::Install-Recommends "false"' \
   --dpkgopt='path-exclude=/usr/share/man/*' --dpkgopt='path-exclude=/usr/share/info/*' --dpkgopt='path-exclude=/usr/share/locale/*' \

@@ -12,11 +12,30 @@ with_examples() {
   exit 2
 }
 
+# extra_folder makes QUORATE_EXTRA, the folder of what a site adds, absolute; before anything changes the working directory. Empty: nothing is added.
+extra_folder() {
+  if [[ -z ${QUORATE_EXTRA:-} ]]; then return; fi
+  if [[ ! -d $QUORATE_EXTRA ]]; then
+    echo "QUORATE_EXTRA is '$QUORATE_EXTRA': want a folder (images/README.md has its layout)" >&2
+    return 2
+  fi
+  QUORATE_EXTRA=$(cd "$QUORATE_EXTRA" && pwd)
+  export QUORATE_EXTRA
+  if [[ -f $QUORATE_EXTRA/sources ]]; then export QUORATE_APT_SOURCES=$QUORATE_EXTRA/sources; fi
+}
+
+# extra_names prints the packages that a site adds.
+extra_names() { if [[ -f ${QUORATE_EXTRA:-}/packages ]]; then awk '!/^[ \t]*(#|$)/ { print $1 }' "$QUORATE_EXTRA/packages"; fi; }
+
 # names prints the packages of roles.
 names() { local role; for role; do awk -v role="$role" '$1 == role { print $2 }' $pins/packages; done; }
 
-# pinned prints "name version architecture sha256" of the packages of a role of the manifest: image or tools.
-pinned() { awk -v role="$1" '$1 == "deb" && $2 == role { print $3, $4, $5, $6 }' $pins/manifest; }
+# pinned prints "name version architecture sha256" of the packages of a role of the manifest, image or tools; an image's with those that a site adds.
+pinned() {
+  local manifests=("$pins/manifest")
+  if [[ -f ${QUORATE_EXTRA:-}/manifest ]]; then manifests+=("$QUORATE_EXTRA/manifest"); fi
+  awk -v role="$1" '$1 == "deb" && $2 == role { print $3, $4, $5, $6 }' "${manifests[@]}"
+}
 
 # programs prints "name version toolchain sha256" of the modules that the programs are built from. The hash of go.mod and go.sum pins all sources.
 programs() {
@@ -81,5 +100,11 @@ Acquire::Languages "none";
 Acquire::ForceHash "SHA256";
 Acquire::Retries "3";
 C
+  # A mirror may show a certificate of the site's own CA.
+  if compgen -G "${QUORATE_EXTRA:-/nowhere}/certificates/*.crt" >/dev/null; then
+    cat /etc/ssl/certs/ca-certificates.crt "$QUORATE_EXTRA"/certificates/*.crt >"$state/cas.pem" 2>/dev/null ||
+      cat "$QUORATE_EXTRA"/certificates/*.crt >"$state/cas.pem"
+    echo "Acquire::https::CAInfo \"$state/cas.pem\";" >>"$state/apt.conf"
+  fi
   export APT_CONFIG=$state/apt.conf
 }

@@ -15,15 +15,16 @@ mmdebstrap --quiet --variant=apt --format=directory --include=usr-is-merged,syst
   --hook-dir=/usr/share/mmdebstrap/hooks/merged-usr '' /out/root 'deb [trusted=yes] copy:/debs ./'`
 
 // install runs install.sh in that tree, twice, without a network: its archive is /debs. It has no git.
-const install = `root=$1 repository=$2 cache=$3 debs=$4 commit=$5
-mkdir -p "$root"/{repository,cache,debs}
+const install = `root=$1 repository=$2 cache=$3 debs=$4 commit=$5 extra=$6
+mkdir -p "$root"/{repository,cache,debs,extra}
+if [[ -n $extra ]]; then mount --bind "$extra" "$root/extra"; fi
 mount --bind "$repository" "$root/repository"
 mount --bind "$cache" "$root/cache"
 mount --bind "$debs" "$root/debs"
 mount -t proc proc "$root/proc"
 mount --bind /dev/null "$root/dev/null"
 for run in first second; do
-  env -i HOME=/root PATH=/usr/sbin:/usr/bin:/sbin:/bin LC_ALL=C.UTF-8 QUORATE_CACHE=/cache QUORATE_COMMIT="$commit" \
+  env -i HOME=/root PATH=/usr/sbin:/usr/bin:/sbin:/bin LC_ALL=C.UTF-8 QUORATE_CACHE=/cache QUORATE_COMMIT="$commit" QUORATE_EXTRA="${extra:+/extra}" \
     chroot "$root" /repository/images/install.sh /repository/bin
 done`
 
@@ -97,7 +98,7 @@ func TestInstallMakesARunningDebianTheSameMaster(t *testing.T) {
 	}
 	t.Log(run(t, "unshare", "--mount", "--pid", "--net", "--uts", "--ipc", "--fork", "--kill-child",
 		"bash", "-euc", install,
-		"bash", root, repository, cache, debs, commit))
+		"bash", root, repository, cache, debs, commit, os.Getenv("QUORATE_EXTRA")))
 
 	units := append([]string{"unshare", "-m", "-p", "-f", "chroot", bakedRoot, "systemd-analyze", "verify",
 		"--man=no"}, ourUnits...)

@@ -21,12 +21,17 @@ type image struct {
 	Manifest string `json:"manifest"`
 	// Pinned is when the manifest was written: no package is newer.
 	Pinned time.Time `json:"pinned"`
+	// Extra is the SHA-256 of what a site has added; empty: nothing.
+	Extra string `json:"extra,omitempty"`
 }
 
 // Print prints it for a person.
 func (i image) Print(w io.Writer) {
 	fmt.Fprintf(w, "image: commit %s, manifest %s, packages of %s\n", i.Commit, i.Manifest,
 		i.Pinned.Format(time.RFC3339))
+	if i.Extra != "" {
+		fmt.Fprintf(w, "image: with what a site has added, %s\n", i.Extra)
+	}
 }
 
 // ErrNoImage is a machine that is no master, or was made one by other means.
