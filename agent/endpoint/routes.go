@@ -73,9 +73,10 @@ type Interfaces interface {
 }
 
 const (
-	// routePeriod is the time between two checks of the local routes: a restart of the VM's network service removes
-	// them, and a load balancer takes a VM out after two probes that fail.
-	routePeriod = 2 * time.Second
+	// routePeriod is the time between two checks of the local routes: the kernel removes them when the interface loses
+	// its address, as it does where networkd configures it anew, and a load balancer takes a VM out after two probes
+	// that fail.
+	routePeriod = time.Second
 	// routeLinger is how long a local route stays whose address is no longer forwarded. A planned drain takes the VM
 	// out of the balancer first, while clients' connections are still open: without the route they would break at once.
 	routeLinger = time.Minute
