@@ -85,11 +85,16 @@ func TestTheManifestPinsTheProgramsModules(t *testing.T) {
 }
 
 // archive is a tree with fetch.sh and a manifest of one package, an archive that fakeApt serves, and a cache.
-type archive struct{ dir, package1 string }
+type archive struct {
+	dir, package1 string
+	extra         string // the folder of what a site adds, below dir
+}
 
 const fakeApt = `#!/bin/sh
 case "$1" in
 show) [ -f "$ARCHIVE/probe.deb" ] && printf 'Package: probe\nVersion: 1.0\n\n' ;;
+install) cat "$ARCHIVE/uris" 2>/dev/null; cp "$APT_CONFIG" "$ARCHIVE/apt.conf"
+  cp "$(sed -n 's/^Dir::State::status "\(.*\)";/\1/p' "$APT_CONFIG")" "$ARCHIVE/status" ;;
 download) echo download >>"$ARCHIVE/log"; cp "$ARCHIVE/probe.deb" probe_1.0_all.deb ;;
 esac
 exit 0
@@ -110,7 +115,7 @@ func newArchive(t *testing.T) archive {
 	}
 	sum := sha256.Sum256([]byte(read(t, a.deb())))
 	a.package1 = hex.EncodeToString(sum[:])
-	for _, name := range []string{"fetch.sh", "lib.sh"} {
+	for _, name := range []string{"fetch.sh", "lib.sh", "pin.sh"} {
 		a.write(t, "images/master/"+name, read(t, master+name))
 	}
 	a.write(t, "images/master/packages", "suite system bookworm\nmaster probe\n")
@@ -134,18 +139,26 @@ func (a archive) write(t *testing.T, name, text string) {
 	}
 }
 
+// run runs a script of images/master with that apt.
+func (a archive) run(script string, args ...string) (string, error) {
+	cmd := exec.Command(filepath.Join(a.dir, "images/master", script), args...)
+	cmd.Dir = a.dir
+	cmd.Env = append(os.Environ(), "PATH="+filepath.Join(a.dir, "bin")+":"+os.Getenv("PATH"), "ARCHIVE="+a.dir,
+		"QUORATE_CACHE="+filepath.Join(a.dir, "cache"), "QUORATE_APT_SOURCES="+filepath.Join(a.dir, "sources"),
+		"QUORATE_EXTRA="+a.extra)
+	out, err := cmd.CombinedOutput()
+	return string(out), err
+}
+
 // fetch runs fetch.sh and says what it printed, how often apt downloaded so far, and the error.
 func (a archive) fetch(t *testing.T) (text string, downloads int, err error) {
 	t.Helper()
-	cmd := exec.Command(filepath.Join(a.dir, "images/master/fetch.sh"), "image", filepath.Join(a.dir, "out"))
-	cmd.Env = append(os.Environ(), "PATH="+filepath.Join(a.dir, "bin")+":"+os.Getenv("PATH"), "ARCHIVE="+a.dir,
-		"QUORATE_CACHE="+filepath.Join(a.dir, "cache"), "QUORATE_APT_SOURCES="+filepath.Join(a.dir, "sources"))
-	out, err := cmd.CombinedOutput()
+	out, err := a.run("fetch.sh", "image", filepath.Join(a.dir, "out"))
 	log, logErr := os.ReadFile(filepath.Join(a.dir, "log"))
 	if logErr != nil && !os.IsNotExist(logErr) {
 		t.Fatal(logErr)
 	}
-	return string(out), bytes.Count(log, []byte("download")), err
+	return out, bytes.Count(log, []byte("download")), err
 }
 
 func TestAPackageIsDownloadedOnceAndThenTakenFromTheCache(t *testing.T) {
