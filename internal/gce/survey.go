@@ -73,7 +73,7 @@ func NewSurvey(conf SurveyConfig) (*Survey, error) {
 const surveyQuestions = 8
 
 // Ask fills in all but the bucket, which is asked before: its policy says which roles are looked up. It uses the facts'
-// KeyName.
+// KeyName, Account and Needs.
 func (s *Survey) Ask(ctx context.Context, f *setup.Facts) {
 	var group errgroup.Group
 	group.SetLimit(surveyQuestions)
@@ -86,6 +86,8 @@ func (s *Survey) Ask(ctx context.Context, f *setup.Facts) {
 		func() { f.Addresses = s.addresses(ctx) },
 		func() { s.policies(ctx, f) },
 		func() { s.key(ctx, f) },
+		func() { s.account(ctx, f) },
+		func() { s.caller(ctx, f) },
 	} {
 		group.Go(func() error { question(); return nil })
 	}

@@ -81,7 +81,8 @@ func (s *Survey) subnets(ctx context.Context) setup.Asked[[]setup.Subnet] {
 		err = s.compute.Subnetworks.List(s.conf.Project, s.conf.Region).Pages(ctx, func(
 			list *compute.SubnetworkList) error {
 			for _, n := range list.Items {
-				out = append(out, setup.Subnet{Name: n.Name, Network: lastPart(n.Network),
+				addresses, _ := netip.ParsePrefix(n.IpCidrRange) // one for IPv6 alone has none
+				out = append(out, setup.Subnet{Name: n.Name, Network: lastPart(n.Network), Range: addresses,
 					PrivateAccess: n.PrivateIpGoogleAccess})
 			}
 			return nil

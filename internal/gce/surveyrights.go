@@ -7,6 +7,7 @@ import (
 
 	"google.golang.org/api/cloudkms/v1"
 	"google.golang.org/api/cloudresourcemanager/v1"
+	"google.golang.org/api/iam/v1"
 
 	"github.com/quorate/quorate/internal/setup"
 )
@@ -14,7 +15,10 @@ import (
 // policyVersion is the form of a policy that has conditions.
 const policyVersion = 3
 
-const keysAPI = "Cloud KMS"
+const (
+	keysAPI = "Cloud KMS"
+	iamAPI  = "IAM"
+)
 
 func (s *Survey) policies(ctx context.Context, f *setup.Facts) {
 	f.ProjectPolicy = survey(ctx, s, "the Resource Manager", "the policy of project "+s.conf.Project,
@@ -81,9 +85,63 @@ func keyPolicy(p *cloudkms.Policy, err error) (out setup.Policy, _ error) {
 	return out, nil
 }
 
+// account asks for the masters' service account.
+func (s *Survey) account(ctx context.Context, f *setup.Facts) {
+	if f.Account == "" {
+		return
+	}
+	f.ServiceAccount = survey(ctx, s, iamAPI, "service account "+f.Account, func(ctx context.Context) (bool, error) {
+		a, err := s.roles.Projects.ServiceAccounts.Get(s.accountPath(f.Account)).Context(ctx).Do()
+		if err != nil {
+			return false, err
+		}
+		return a.Disabled, nil
+	})
+}
+
+// accountPath is what IAM calls a service account. Those that Google makes by itself do not name their project.
+func (s *Survey) accountPath(email string) string {
+	project := s.conf.Project
+	if _, domain, ok := strings.Cut(email, "@"); ok {
+		if named, ok := strings.CutSuffix(domain, ".iam.gserviceaccount.com"); ok {
+			project = named
+		}
+	}
+	return "projects/" + project + "/serviceAccounts/" + email
+}
+
+// caller asks which of the permissions that are needed the caller has, on the project and on the account.
+func (s *Survey) caller(ctx context.Context, f *setup.Facts) {
+	if needs := f.Needs.Project; len(needs) > 0 {
+		f.HasOnProject = survey(ctx, s, "the Resource Manager", "permissions on project "+s.conf.Project,
+			func(ctx context.Context) ([]string, error) {
+				r, err := s.project.Projects.TestIamPermissions(s.conf.Project,
+					&cloudresourcemanager.TestIamPermissionsRequest{Permissions: needs}).Context(ctx).Do()
+				if err != nil {
+					return nil, err
+				}
+				return r.Permissions, nil
+			})
+	}
+	if needs := f.Needs.Account; len(needs) > 0 {
+		f.HasOnAccount = survey(ctx, s, iamAPI, "permissions on service account "+f.Account,
+			func(ctx context.Context) ([]string, error) {
+				r, err := s.roles.Projects.ServiceAccounts.TestIamPermissions(s.accountPath(f.Account),
+					&iam.TestIamPermissionsRequest{Permissions: needs}).Context(ctx).Do()
+				if err != nil {
+					return nil, err
+				}
+				return r.Permissions, nil
+			})
+	}
+}
+
 // permissions asks what the roles that the policies name permit: Google changes its own, and others are the project's.
 func (s *Survey) permissions(ctx context.Context, f *setup.Facts) {
 	f.Roles = map[string]setup.Asked[[]string]{}
+	for _, name := range setup.OwnRoles(f.Project) {
+		f.Roles[name] = s.role(ctx, name)
+	}
 	for _, policy := range []setup.Policy{f.BucketPolicy.Answer, f.KeyPolicy.Answer, f.RingPolicy.Answer,
 		f.ProjectPolicy.Answer} {
 		for _, b := range policy {
@@ -95,7 +153,7 @@ func (s *Survey) permissions(ctx context.Context, f *setup.Facts) {
 }
 
 func (s *Survey) role(ctx context.Context, name string) setup.Asked[[]string] {
-	return survey(ctx, s, "IAM", "role "+name, func(ctx context.Context) ([]string, error) {
+	return survey(ctx, s, iamAPI, "role "+name, func(ctx context.Context) ([]string, error) {
 		switch {
 		case strings.HasPrefix(name, "projects/"):
 			r, err := s.roles.Projects.Roles.Get(name).Context(ctx).Do()

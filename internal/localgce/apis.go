@@ -9,5 +9,5 @@ import (
 
 // NewAPIs serves what instances returns, the buckets and the settings, without a project.
 func NewAPIs(instances func() []instance.VM, b *buckets.Server, s *settings.Settings) *settings.APIs {
-	return settings.NewAPIs(compute.New(compute.Config{Instances: instances, Settings: s}), b, s)
+	return settings.NewAPIs(compute.New(compute.Config{Instances: instances, Zones: s.Zones, Settings: s}), b, s)
 }

@@ -86,7 +86,8 @@ func Start(ctx context.Context, conf Config) (*Project, error) {
 	if os.Geteuid() != 0 {
 		return nil, ErrNotRoot
 	}
-	p := &Project{conf: conf, names: names.For(conf.State), settings: settings.Local(conf.Cluster)}
+	p := &Project{conf: conf, names: names.For(conf.State), settings: settings.Local(conf.Cluster,
+		conf.Endpoint.String())}
 	p.fabric = network.New(p.networkConfig())
 	if p.lock, err = p.names.Take(); err != nil {
 		return nil, err
@@ -119,6 +120,7 @@ func (p *Project) bringUp(ctx context.Context) (err error) {
 	if p.depot, err = disksOf(p.names).Open(ctx, p.conf.Reflink); err != nil {
 		return err
 	}
+	p.settings.Subnetworks[0]["ipCidrRange"] = p.conf.Subnet.String()
 	if p.buckets, err = buckets.Open(filepath.Dir(p.conf.BucketFolder()), p.settings); err != nil {
 		return err
 	}

@@ -36,8 +36,10 @@ func TestSettingsHaveTheFieldsOfGooglesAPIs(t *testing.T) {
 	const root = "/compute/v1/projects/" + localgce.ProjectID
 	const ring = "/v1/projects/" + localgce.ProjectID + "/locations/l/keyRings/r"
 	for path, into := range map[string]any{
-		"/storage/v1/b/" + localgce.BucketName:          &storage.Bucket{},
-		"/storage/v1/b/" + localgce.BucketName + "/iam": &storage.Policy{},
+		"/storage/v1/b/" + localgce.BucketName:                                                 &storage.Bucket{},
+		"/storage/v1/b/" + localgce.BucketName + "/iam":                                        &storage.Policy{},
+		"/storage/v1/b/" + localgce.BucketName + "/iam/testPermissions?permissions=a":          &storage.TestIamPermissionsResponse{},
+		"/v1/projects/" + localgce.ProjectID + "/serviceAccounts/" + instance.MastersAccount(): &iam.ServiceAccount{},
 		root: &compute.Project{},
 		root + "/zones/us-central1-a/instances/master-1":               &compute.Instance{},
 		root + "/global/firewalls":                                     &compute.FirewallList{},

@@ -46,6 +46,16 @@ type Facts struct {
 	// Port is the apiserver's; External and Internal are the endpoint's addresses, invalid where there is none.
 	Port               int
 	External, Internal netip.Addr
+	// Planned are masters that a command is about to make, as the document says; none: only those that are there are
+	// judged.
+	Planned []VM
+	// Balanced: the masters attach themselves to a load balancer. MakesRules and MakesAddress: the firewall rules, and
+	// the reservation of the internal address, are made by `quorate create`, so they need not be there yet.
+	Balanced, MakesRules, MakesAddress bool
+	// NetworkProject is the project that the masters' network is of, where it is another one: it is not asked.
+	NetworkProject string
+	// Needs are what who runs the command needs; nothing: it is not judged.
+	Needs Permissions
 
 	Bucket       Asked[Bucket]
 	BucketPolicy Asked[Policy]
@@ -55,6 +65,11 @@ type Facts struct {
 	ProjectPolicy         Asked[Policy]
 	// Roles are the permissions of each role that the policies name.
 	Roles map[string]Asked[[]string]
+
+	// ServiceAccount is whether the masters' is disabled.
+	ServiceAccount Asked[bool]
+	// HasOnProject and the others are which of Needs the caller has.
+	HasOnProject, HasOnBucket, HasOnAccount Asked[[]string]
 
 	// Zones are the region's.
 	Zones Asked[[]Zone]
@@ -134,9 +149,11 @@ type VM struct {
 	// Network and Subnet are names. External: it has an external address.
 	Network, Subnet string
 	Address         netip.Addr
-	External        bool
-	Tags            []string
-	Disks           []Disk
+	// Range is where the address of one will be from that is not made yet.
+	Range    netip.Prefix
+	External bool
+	Tags     []string
+	Disks    []Disk
 }
 
 // Disk is a disk of a VM.
@@ -185,6 +202,7 @@ type Ports struct {
 // Subnet is a subnetwork of the region. PrivateAccess lets VMs without an external address reach Google's APIs.
 type Subnet struct {
 	Name, Network string
+	Range         netip.Prefix
 	PrivateAccess bool
 }
 

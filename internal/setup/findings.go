@@ -13,9 +13,11 @@ const (
 	subjectBucket   = "bucket"
 	subjectDeletion = "deletion"
 	subjectRights   = "permissions"
+	subjectOperator = "operator"
 	subjectKey      = "key"
 	subjectMasters  = "masters"
 	subjectDisks    = "disks"
+	subjectNetwork  = "network"
 	subjectFirewall = "firewall"
 	subjectWayOut   = "way out"
 	subjectEndpoint = "endpoint"
@@ -26,7 +28,9 @@ const (
 // Judge judges all that is known of a project. The order is that in which a person would put things right.
 func Judge(f Facts) []record.Finding {
 	var l list
+	f.Planned = f.placed()
 	l.apis(f)
+	l.operator(f)
 	if answered(&l, subjectBucket, "storage.buckets.get", f.Bucket) {
 		l.found = append(l.found, JudgeBucket(f.Bucket.Answer, f.BucketName, f.Prefix, f.Region)...)
 	}
@@ -34,6 +38,7 @@ func Judge(f Facts) []record.Finding {
 	l.rights(f)
 	l.zones(f)
 	l.masters(f)
+	l.network(f)
 	l.firewall(f)
 	l.wayOut(f)
 	l.endpoint(f)
@@ -81,21 +86,26 @@ func answered[T any](l *list, subject, permission string, a Asked[T]) bool {
 
 // apis names the APIs that are off.
 func (l *list) apis(f Facts) {
+	const asked = "Who may do what is asked there, and not by the masters."
 	services := []struct {
+		level      record.Level
 		host, what string
 		fault      []*Fault
 	}{
-		{"storage.googleapis.com", "The record is in a bucket.", []*Fault{f.Bucket.Fault, f.BucketPolicy.Fault}},
-		{"cloudkms.googleapis.com", "The bundle of keys is sealed by Cloud KMS.", []*Fault{f.Key.Fault,
+		{record.Fail, "storage.googleapis.com", "The record is in a bucket.", []*Fault{f.Bucket.Fault,
+			f.BucketPolicy.Fault}},
+		{record.Fail, "cloudkms.googleapis.com", "The bundle of keys is sealed by Cloud KMS.", []*Fault{f.Key.Fault,
 			f.KeyPolicy.Fault}},
-		{"compute.googleapis.com", "The agents ask it whom to expect and who is gone.", []*Fault{f.VMs.Fault,
+		{record.Fail, "compute.googleapis.com", "The agents ask it whom to expect and who is gone.", []*Fault{f.VMs.Fault,
 			f.Zones.Fault}},
+		{record.Warn, "cloudresourcemanager.googleapis.com", asked, []*Fault{f.ProjectPolicy.Fault, f.HasOnProject.Fault}},
+		{record.Warn, "iam.googleapis.com", asked, []*Fault{f.ServiceAccount.Fault, f.HasOnAccount.Fault}},
 	}
 	before := len(l.found)
 	for _, s := range services {
 		for _, fault := range s.fault {
 			if fault != nil && fault.Why == Disabled {
-				l.add(record.Fail, subjectAPIs, s.host+" is not enabled: "+fault.Text, s.what,
+				l.add(s.level, subjectAPIs, s.host+" is not enabled: "+fault.Text, s.what,
 					command("gcloud services enable", s.host, "--project="+f.Project))
 				break
 			}

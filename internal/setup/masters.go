@@ -36,6 +36,10 @@ func (l *list) zones(f Facts) {
 	case len(f.Zones.Answer) == 0:
 		l.add(record.Fail, subjectZones, fmt.Sprintf("the region %s has none", f.Region),
 			"No master can be there. The inception names the region for good.", "gcloud compute regions list")
+	case len(f.unknownZones()) > 0:
+		l.add(record.Fail, subjectZones, fmt.Sprintf("%s is no zone of %s", strings.Join(f.unknownZones(), ", "), f.Region),
+			"No VM can be made there. There are: "+strings.Join(up, ", "),
+			"gcloud compute zones list --project="+f.Project)
 	case len(up) < 3:
 		l.add(record.Warn, subjectZones, fmt.Sprintf("%d of %s answer (%s)", len(up), f.Region, strings.Join(up, ", ")),
 			"Three masters in fewer than three zones do not survive the loss of any one of them.")
@@ -44,12 +48,26 @@ func (l *list) zones(f Facts) {
 	}
 }
 
+// unknownZones are those in which masters are to be made, and which the region does not have.
+func (f Facts) unknownZones() (out []string) {
+	for _, vm := range f.Planned {
+		if !slices.ContainsFunc(f.Zones.Answer, func(z Zone) bool { return z.Name == vm.Zone }) {
+			out = append(out, vm.Zone)
+		}
+	}
+	return out
+}
+
 // masters judges the VMs and their disks.
 func (l *list) masters(f Facts) {
 	if !answered(l, subjectMasters, "compute.instances.list", f.VMs) {
 		return
 	}
-	if len(f.VMs.Answer) == 0 {
+	switch {
+	case len(f.VMs.Answer) == 0 && len(f.Planned) > 0:
+		l.ok(subjectMasters, "none is there yet; those that the document says are judged")
+		return
+	case len(f.VMs.Answer) == 0:
 		l.add(record.Warn, subjectMasters, fmt.Sprintf("no VM in %s has the label quorate-cluster=%s: VMs, disks and "+
 			"firewall are not checked", f.Region, f.Cluster),
 			"So it is before the masters are created. Run this again afterwards.")
@@ -83,7 +101,7 @@ func (l *list) master(f Facts, vm VM) {
 	if vm.Spot {
 		l.add(record.Fail, subjectMasters, fmt.Sprintf("%s is a Spot VM", vm.Place),
 			"It can be taken away at any time, together with others, and has 30 s to stop, where a master takes up "+
-				"to 80 s. Recreate it as a standard VM with the same name and disk (docs/install.md, step 8).",
+				"to 80 s. Recreate it as a standard VM with the same name and disk (docs/gce.md, step 9).",
 			"gcloud compute instances delete "+name+" --keep-disks=data")
 	} else {
 		l.scheduling(vm, name)

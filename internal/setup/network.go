@@ -31,11 +31,53 @@ func ProbeRanges(external, internal bool) (out []string) {
 // etcdPorts are those of clients and of peers.
 var etcdPorts = []int{2379, 2380}
 
+// placed are the planned masters, each with the subnetwork that its network chooses where the document names none, and
+// the range of its addresses.
+func (f Facts) placed() (out []VM) {
+	for _, vm := range f.Planned {
+		if i := slices.IndexFunc(f.Subnets.Answer, vm.fits); i >= 0 {
+			vm.Subnet, vm.Range = f.Subnets.Answer[i].Name, f.Subnets.Answer[i].Range
+		}
+		out = append(out, vm)
+	}
+	return out
+}
+
+// fits: a VM can be made in the subnetwork.
+func (vm VM) fits(s Subnet) bool {
+	return s.Network == vm.Network && (vm.Subnet == "" || vm.Subnet == s.Name)
+}
+
+// network judges whether there is one for the masters that are to be made.
+func (l *list) network(f Facts) {
+	switch {
+	case len(f.Planned) == 0:
+	case f.NetworkProject != "":
+		l.add(record.Warn, subjectNetwork, fmt.Sprintf("not checked: network %s is of project %s", f.Planned[0].Network,
+			f.NetworkProject), "Its firewall rules, its subnetworks and its ways out are not asked for here.")
+	case answered(l, subjectNetwork, "compute.subnetworks.list", f.Subnets):
+		vm := f.Planned[0]
+		if slices.ContainsFunc(f.Subnets.Answer, vm.fits) {
+			l.ok(subjectNetwork, "network %s has subnetwork %s in %s", vm.Network, vm.Subnet, f.Region)
+			return
+		}
+		l.add(record.Fail, subjectNetwork, fmt.Sprintf("network %s has no subnetwork %s in %s", vm.Network, vm.Subnet,
+			f.Region), "No VM can be made there. gce.network and gce.subnetwork of the document name them.",
+			"gcloud compute networks subnets list --project="+f.Project+" --filter=region:"+f.Region)
+	}
+}
+
 // firewall judges whether the rules of the masters' network let in the masters and the health checks. Hierarchical and
 // network policies are not seen.
 func (l *list) firewall(f Facts) {
 	vms := f.masters()
-	if len(vms) == 0 || !answered(l, subjectFirewall, "compute.firewalls.list", f.Firewall) {
+	switch {
+	case !f.MakesRules:
+		vms = append(vms, f.Planned...)
+	case len(vms) == 0:
+		l.ok(subjectFirewall, "'quorate create' makes the rules that gce.firewall asks for")
+	}
+	if len(vms) == 0 || f.NetworkProject != "" || !answered(l, subjectFirewall, "compute.firewalls.list", f.Firewall) {
 		return
 	}
 	before := len(l.found)
@@ -115,8 +157,11 @@ type source struct {
 
 func sourceOf(vm VM) source {
 	s := source{tags: vm.Tags, account: vm.Account, networkOfTags: vm.Network}
-	if vm.Address.IsValid() {
+	switch {
+	case vm.Address.IsValid():
 		s.ranges = []netip.Prefix{netip.PrefixFrom(vm.Address, vm.Address.BitLen())}
+	case vm.Range.IsValid():
+		s.ranges = []netip.Prefix{vm.Range}
 	}
 	return s
 }
@@ -187,12 +232,12 @@ func inRange(text string, port int) bool {
 // wayOut judges whether VMs without an external address reach Google's APIs.
 func (l *list) wayOut(f Facts) {
 	closed := map[string]VM{} // by subnetwork
-	for _, vm := range f.masters() {
+	for _, vm := range slices.Concat(f.Planned, f.masters()) {
 		if !vm.External && vm.Subnet != "" {
 			closed[vm.Subnet] = vm
 		}
 	}
-	if len(closed) == 0 || !answered(l, subjectWayOut, "compute.subnetworks.list", f.Subnets) {
+	if len(closed) == 0 || f.NetworkProject != "" || !answered(l, subjectWayOut, "compute.subnetworks.list", f.Subnets) {
 		return
 	}
 	before := len(l.found)
@@ -243,6 +288,10 @@ func (l *list) endpoint(f Facts) {
 		})
 		if i >= 0 {
 			l.ok(subjectEndpoint, "%s %s is reserved as %s", want.field, want.ip, f.Addresses.Answer[i].Name)
+			continue
+		}
+		if !want.external && f.MakesAddress {
+			l.ok(subjectEndpoint, "%s %s is not reserved yet: 'quorate create' does it", want.field, want.ip)
 			continue
 		}
 		l.add(record.Fail, subjectEndpoint, fmt.Sprintf("%s %s is not reserved in %s", want.field, want.ip, f.Region),

@@ -15,7 +15,51 @@ var (
 	keyRights     = []string{"cloudkms.cryptoKeyVersions.useToDecrypt", "cloudkms.cryptoKeyVersions.useToEncrypt"}
 	computeRights = []string{"compute.instances.list", "compute.instances.get", "compute.disks.list",
 		"compute.disks.get"}
+	endpointRights = []string{"compute.networkEndpointGroups.get", "compute.networkEndpointGroups.attachNetworkEndpoints",
+		"compute.networkEndpointGroups.detachNetworkEndpoints", "compute.instances.use", "compute.zoneOperations.get"}
 )
+
+// The roles that docs/iam.md makes of them, in the project.
+const (
+	recordRole   = "quorateRecord"
+	deleteRole   = "quorateRecordDelete"
+	computeRole  = "quorateCompute"
+	endpointRole = "quorateEndpoint"
+)
+
+// OwnRoles are the full names of these roles.
+func OwnRoles(project string) (out []string) {
+	for _, name := range []string{recordRole, deleteRole, computeRole, endpointRole} {
+		out = append(out, ownRole(project, name))
+	}
+	return out
+}
+
+func ownRole(project, name string) string { return "projects/" + project + "/roles/" + name }
+
+// makeRole are the commands that give a role of quorate's own what it needs; none where it has that.
+func (f Facts) makeRole(name string, rights []string) []string {
+	role := f.Roles[ownRole(f.Project, name)]
+	switch {
+	case role.Fault != nil && role.Fault.Why == Absent:
+		return []string{command("gcloud iam roles create", name, "--project="+f.Project,
+			"--permissions="+strings.Join(rights, ","))}
+	case role.Fault != nil:
+		return nil
+	}
+	missing := slices.DeleteFunc(slices.Clone(rights), func(r string) bool { return slices.Contains(role.Answer, r) })
+	if len(missing) == 0 || len(role.Answer) == 0 {
+		return nil
+	}
+	return []string{command("gcloud iam roles update", name, "--project="+f.Project,
+		"--add-permissions="+strings.Join(missing, ","))}
+}
+
+// give are the commands that give a role of quorate's own to the masters' account.
+func (f Facts) give(name string, rights []string, binding ...string) []string {
+	return append(f.makeRole(name, rights), command(append(binding, "--member=serviceAccount:"+f.account(),
+		"--role="+ownRole(f.Project, name))...))
+}
 
 const deleteRight = "storage.objects.delete"
 
@@ -29,14 +73,14 @@ func (l *list) rights(f Facts) {
 				"NAME@"+f.Project+".iam.gserviceaccount.com")
 		return
 	}
+	l.serviceAccount(f, account)
 	g := grants{account: account, project: f.Project, roles: f.Roles, inherited: f.ProjectPolicy}
 	readable := answered(l, subjectRights, "resourcemanager.projects.getIamPolicy", f.ProjectPolicy)
 	if answered(l, subjectRights, "storage.buckets.getIamPolicy", f.BucketPolicy) {
 		before := len(l.found)
 		policies := []Policy{f.BucketPolicy.Answer, f.ProjectPolicy.Answer}
-		l.lacking(g, readable, policies, "bucket "+f.BucketName, bucketRights, command(
-			"gcloud storage buckets add-iam-policy-binding gs://"+f.BucketName, "--member=serviceAccount:"+account,
-			"--role=projects/"+f.Project+"/roles/quorateRecord"))
+		l.lacking(g, readable, policies, "bucket "+f.BucketName, bucketRights, f.give(recordRole, bucketRights,
+			"gcloud storage buckets add-iam-policy-binding gs://"+f.BucketName)...)
 		l.deletions(g, f, policies)
 		l.okUnless(before, subjectRights, "%s may list, read and create in the bucket, and delete only what is "+
 			"replaced",
@@ -53,10 +97,31 @@ func (l *list) rights(f Facts) {
 	}
 	if readable {
 		before := len(l.found)
-		l.lacking(g, true, []Policy{f.ProjectPolicy.Answer}, "project "+f.Project, computeRights,
-			command("gcloud projects add-iam-policy-binding", f.Project, "--member=serviceAccount:"+account,
-				"--role=projects/"+f.Project+"/roles/quorateCompute"))
+		onProject, binding := []Policy{f.ProjectPolicy.Answer}, "gcloud projects add-iam-policy-binding "+f.Project
+		l.lacking(g, true, onProject, "project "+f.Project, computeRights, f.give(computeRole, computeRights, binding)...)
 		l.okUnless(before, subjectRights, "%s may read VMs and disks", account)
+		if before = len(l.found); f.Balanced {
+			l.lacking(g, true, onProject, "project "+f.Project, endpointRights,
+				f.give(endpointRole, endpointRights, binding)...)
+			l.okUnless(before, subjectRights, "%s may attach its VM to the load balancer", account)
+		}
+	}
+}
+
+// serviceAccount judges whether the masters' account can be used at all.
+func (l *list) serviceAccount(f Facts, account string) {
+	name, domain, _ := strings.Cut(account, "@")
+	switch fault := f.ServiceAccount.Fault; {
+	case fault != nil && fault.Why == Absent:
+		l.add(record.Fail, subjectRights, fmt.Sprintf("service account %s does not exist", account),
+			"The masters' VMs cannot be made without it. What it may do is granted to it next.",
+			command("gcloud iam service-accounts create", name, "--project="+strings.TrimSuffix(domain,
+				".iam.gserviceaccount.com")))
+	case fault == nil && f.ServiceAccount.Answer:
+		l.add(record.Fail, subjectRights, fmt.Sprintf("service account %s is disabled", account),
+			"Whatever it may do is refused.", command("gcloud iam service-accounts enable", account))
+	case fault != nil && fault.Why == Refused:
+		answered(l, subjectRights, "iam.serviceAccounts.get", f.ServiceAccount)
 	}
 }
 
@@ -75,7 +140,7 @@ func (f Facts) account() string {
 
 // lacking names the permissions that no policy gives without a condition. It is certain only where all policies could
 // be read.
-func (l *list) lacking(g grants, certain bool, policies []Policy, on string, rights []string, mend string) {
+func (l *list) lacking(g grants, certain bool, policies []Policy, on string, rights []string, mend ...string) {
 	var missing []string
 	for _, right := range rights {
 		given, unsure := g.given(right, policies)
@@ -95,7 +160,7 @@ func (l *list) lacking(g grants, certain bool, policies []Policy, on string, rig
 	}
 	l.add(level, subjectRights, fmt.Sprintf("%s on %s: %s", strings.Join(missing, ", "), on, seen),
 		"Without it a boot waits, or a repair does. docs/iam.md says for what each is needed, and makes the roles.",
-		mend)
+		mend...)
 }
 
 // deletions judges where in the bucket the account may delete.
@@ -139,11 +204,10 @@ func (l *list) deletions(g grants, f Facts, policies []Policy) {
 				"a disk that was set back, and a VM that still runs, are not noticed."
 		}
 		l.add(level, subjectRights, fmt.Sprintf("%s may not delete, and so not overwrite, below %s", g.account, a), why,
-			command("gcloud storage buckets add-iam-policy-binding gs://"+f.BucketName,
-				"--member=serviceAccount:"+g.account, "--role=projects/"+f.Project+"/roles/quorateRecordDelete",
+			f.give(deleteRole, []string{deleteRight}, "gcloud storage buckets add-iam-policy-binding gs://"+f.BucketName,
 				fmt.Sprintf(
 					`--condition='title=%s,expression=resource.name.startsWith("projects/_/buckets/%s/objects/%s")'`,
-					title(a), f.BucketName, a)))
+					title(a), f.BucketName, a))...)
 	}
 }
 
@@ -170,6 +234,7 @@ func (g grants) given(permission string, policies []Policy) (out []Binding, unsu
 			}
 			role := g.roles[b.Role]
 			switch {
+			case role.Fault != nil && role.Fault.Why == Absent: // one that was deleted gives nothing
 			case role.Fault != nil:
 				unsure = true
 			case !slices.Contains(role.Answer, permission):

@@ -2,6 +2,7 @@ package setup
 
 import (
 	"net/netip"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -248,5 +249,59 @@ func TestTheWayOut(t *testing.T) {
 		}); whole != c.want {
 			t.Errorf("%s: %v", name, l.found)
 		}
+	}
+}
+
+// What the checks ask for is what docs/iam.md tells people to grant: of a kind with .* each of get, create and delete,
+// and what is named next to it.
+func TestTheGuideHasEachPermission(t *testing.T) {
+	text, err := os.ReadFile("../../docs/iam.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	page := string(text)
+	c := &replica.Cluster{GCE: &replica.GCE{Image: "family/x", Tags: []string{"t"},
+		Firewall:     replica.GCEFirewall{APISources: []string{"10.0.0.0/8"}},
+		LoadBalancer: replica.LoadBalancer{Type: replica.ExternalBalancer}}}
+	inner := &replica.Cluster{GCE: &replica.GCE{LoadBalancer: replica.LoadBalancer{Type: replica.InternalBalancer}}}
+	all := slices.Concat(bucketRights, keyRights, computeRights, endpointRights, ToMakeMasters(c, true).Project,
+		ToMakeMasters(inner, true).Project, ToMakeMasters(c, true).Account)
+	for _, p := range all {
+		at := strings.LastIndexByte(p, '.')
+		kind, action := p[:at], p[at+1:]
+		usual := slices.Contains([]string{"get", "create", "delete"}, action)
+		if !strings.Contains(page, "`"+p+"`") && (!strings.Contains(page, "`"+kind+".*`") ||
+			!usual && !strings.Contains(page, "`"+action+"`")) {
+			t.Errorf("docs/iam.md does not name %s", p)
+		}
+	}
+	if around, alone := ToMakeMasters(c, true).Project, ToMakeMasters(c, false).Project; len(around) <= len(alone) ||
+		slices.Contains(alone, "compute.firewalls.create") {
+		t.Errorf("add needs %q, create %q", alone, around)
+	}
+}
+
+// An API that only the checks ask is named too, and stops nobody.
+func TestAnAPIOfTheChecksAloneOnlyWarns(t *testing.T) {
+	off := &Fault{Why: Disabled, Text: "no"}
+	f := Facts{Project: "p", ProjectPolicy: Asked[Policy]{Fault: off}, ServiceAccount: Asked[bool]{Fault: off}}
+	var l list
+	l.apis(f)
+	if len(l.found) != 2 || l.found[0].Level != record.Warn || l.found[1].Level != record.Warn {
+		t.Errorf("found %v", l.found)
+	}
+}
+
+// A network of another project is not asked for, so nothing is said to be wrong with it.
+func TestASharedNetworkIsNotJudged(t *testing.T) {
+	c := &replica.Cluster{Name: "c", GCE: &replica.GCE{Project: "p", Region: "r-x1", Zones: []string{"r-x1-a"},
+		Network: "projects/host/global/networks/n", ServiceAccount: "m@p.iam.gserviceaccount.com"}}
+	f := Wanted(c, "quorate-data", nil)
+	var l list
+	l.network(f)
+	l.firewall(f)
+	l.wayOut(f)
+	if len(l.found) != 1 || l.found[0].Level != record.Warn || !strings.Contains(l.found[0].What, "of project host") {
+		t.Errorf("found %v", l.found)
 	}
 }

@@ -44,7 +44,7 @@ type Server struct {
 // those of a local project.
 func Open(folder string, s *settings.Settings) (*Server, error) {
 	if s == nil {
-		s = settings.Local("")
+		s = settings.Local("", "")
 	}
 	b := &Server{folder: folder, settings: s}
 	if err := os.MkdirAll(filepath.Join(folder, instance.BucketName), 0o700); err != nil {

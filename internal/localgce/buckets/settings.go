@@ -22,6 +22,9 @@ func (b *Server) serveSettings(w http.ResponseWriter, r *http.Request) bool {
 	case rest == "iam":
 		answer.JSON(w, map[string]any{"kind": "storage#policy", "resourceId": "projects/_/buckets/" + name, "version": 3,
 			"bindings": b.settings.BucketPolicy})
+	case rest == "iam/testPermissions":
+		answer.JSON(w, map[string]any{"kind": "storage#testIamPermissionsResponse",
+			"permissions": b.settings.Held(r.URL.Query()["permissions"])})
 	default:
 		return false
 	}

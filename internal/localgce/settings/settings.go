@@ -3,6 +3,7 @@
 package settings
 
 import (
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"slices"
@@ -26,6 +27,12 @@ type Settings struct {
 	Roles map[string][]string
 	// Firewalls, Subnetworks, Routers and Addresses are resources of compute/v1.
 	Firewalls, Subnetworks, Routers, Addresses []map[string]any
+	// Zones are those of the project where nobody else says it; nil: those that have VMs.
+	Zones []string
+	// Accounts are the emails of the service accounts that there are.
+	Accounts []string
+	// Lacking are permissions that the caller does not have, whoever that is. Only who asks for permissions hears it.
+	Lacking []string
 	// Disabled are APIs that are off, such as cloudkms.googleapis.com.
 	Disabled []string
 }
@@ -63,6 +70,7 @@ func Whole(cluster string) *Settings {
 			"allowed": []any{map[string]any{"IPProtocol": "tcp", "ports": ports}}}
 	}
 	return &Settings{
+		Accounts: []string{instance.MastersAccount()},
 		Bucket: map[string]any{"location": "US-CENTRAL1", "locationType": "region", "storageClass": "STANDARD",
 			"versioning": map[string]any{"enabled": true},
 			"iamConfiguration": map[string]any{"publicAccessPrevention": "enforced",
@@ -98,13 +106,17 @@ func Whole(cluster string) *Settings {
 				"443"),
 		},
 		Subnetworks: []map[string]any{{"kind": "compute#subnetwork", "name": "default", "network": network,
-			"privateIpGoogleAccess": true}},
+			"ipCidrRange": "10.128.0.0/20", "privateIpGoogleAccess": true}},
 	}
 }
 
-// Local are a project's own: its bucket keeps no older versions.
-func Local(cluster string) *Settings {
+// Local are a project's own: its bucket keeps no older versions, and the endpoint, where it is given, is reserved.
+func Local(cluster, endpoint string) *Settings {
 	s := Whole(cluster)
+	if endpoint != "" {
+		s.Addresses = []map[string]any{{"name": "endpoint", "address": endpoint, "addressType": "EXTERNAL",
+			"networkTier": "PREMIUM", "status": "RESERVED"}}
+	}
 	delete(s.Bucket, "versioning")
 	delete(s.Bucket, "lifecycle")
 	return s
@@ -122,16 +134,22 @@ func (s server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	api := "iam.googleapis.com"
 	if strings.Contains(path, "/keyRings/") {
 		api = "cloudkms.googleapis.com"
-	} else if verb != "" || isProject {
+	} else if isProject {
 		api = "cloudresourcemanager.googleapis.com"
 	}
 	role, known := s.settings.Roles[path]
+	_, account, isAccount := strings.Cut(path, "/serviceAccounts/")
+	isAccount = isAccount && slices.Contains(s.settings.Accounts, account)
 	switch {
 	case s.settings.Refuses(w, api):
 	case verb == "getIamPolicy" && isKey:
 		answerPolicy(w, s.settings.KeyPolicy)
 	case verb == "getIamPolicy" && strings.Contains(path, "/keyRings/"):
 		answerPolicy(w, s.settings.RingPolicy)
+	case verb == "testIamPermissions" && (isProject || isAccount):
+		s.settings.answerPermissions(w, r)
+	case verb == "" && isAccount:
+		answer.JSON(w, map[string]any{"name": path, "email": account})
 	case verb == "getIamPolicy" && isProject:
 		answerPolicy(w, s.settings.ProjectPolicy)
 	case verb == "" && isProject:
@@ -157,6 +175,23 @@ func (s *Settings) key(path string) map[string]any {
 
 func answerPolicy(w http.ResponseWriter, bindings []Binding) {
 	answer.JSON(w, map[string]any{"version": 3, "etag": "BwYAAAAAAAA=", "bindings": bindings})
+}
+
+// answerPermissions answers which of the permissions that are asked for the caller has.
+func (s *Settings) answerPermissions(w http.ResponseWriter, r *http.Request) {
+	var asked struct {
+		Permissions []string `json:"permissions"`
+	}
+	if err := json.NewDecoder(r.Body).Decode(&asked); err != nil {
+		answer.Error(w, http.StatusBadRequest, "badRequest", err.Error())
+		return
+	}
+	answer.JSON(w, map[string]any{"permissions": s.Held(asked.Permissions)})
+}
+
+// Held are those of some permissions that the caller has.
+func (s *Settings) Held(asked []string) []string {
+	return slices.DeleteFunc(slices.Clone(asked), func(p string) bool { return slices.Contains(s.Lacking, p) })
 }
 
 // Refuses answers in place of an API that is off, as Google does.

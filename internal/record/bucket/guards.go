@@ -28,6 +28,10 @@ func (g *gcs) survey(ctx context.Context, f *setup.Facts) {
 		}
 		return rulesOf(b), nil
 	}))
+	if fault := f.Bucket.Fault; fault != nil && fault.Why == setup.Failed { // it would not answer the others either
+		f.BucketPolicy.Fault, f.HasOnBucket.Fault = fault, fault
+		return
+	}
 	f.BucketPolicy = asked(do(ctx, g, func(ctx context.Context) (setup.Policy, error) {
 		// Only version 3 has conditions.
 		p, err := g.api.Buckets.GetIamPolicy(g.bucket).OptionsRequestedPolicyVersion(3).Context(ctx).Do()
@@ -36,6 +40,15 @@ func (g *gcs) survey(ctx context.Context, f *setup.Facts) {
 		}
 		return policyOf(p), nil
 	}))
+	if needs := f.Needs.Bucket; len(needs) > 0 {
+		f.HasOnBucket = asked(do(ctx, g, func(ctx context.Context) ([]string, error) {
+			r, err := g.api.Buckets.TestIamPermissions(g.bucket, needs).Context(ctx).Do()
+			if err != nil {
+				return nil, err
+			}
+			return r.Permissions, nil
+		}))
+	}
 }
 
 // asked is an answer as the judge takes it.
