@@ -13,13 +13,14 @@ func newAdd() *cobra.Command {
 		Args: atMost("NAME"),
 		Long: `Add a master: a VM with a data disk, made as the document's section gce says. It waits until the master is a
 member and ready; of three and more it votes then. Without NAME a name is drawn. One that was begun before and has not
-joined is gone on with.` + planText,
+joined is gone on with.` + checkText + planText,
 		Example: `  quorate add --config cluster.yaml --zone us-central1-f`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			w.Kind, w.Name = plan.Add, first(args)
 			return f.carryOut(cmd, w, f.asking(cmd))
 		}}
 	f.add(cmd)
+	f.addSkipChecks(cmd)
 	f.addZone(cmd, &w.Zone, "the zone; where it is not given, the one of the document's that has the fewest masters")
 	return cmd
 }

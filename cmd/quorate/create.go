@@ -17,8 +17,9 @@ func newCreate() *cobra.Command {
 made as its section gce says. It waits until each is a member and ready. Before them it makes the firewall rules, where
 gce.firewall asks for them, and the load balancer, where gce.loadBalancer does.
 
-The bucket, the key, the service account and an external address have to be there: 'quorate gce check' names what is
-missing. What has a name that is needed, and differs, is refused and never changed.` + planText,
+The bucket, the key, the service account with its permissions, and an external address have to be there: they outlive a
+cluster, and who may do what is the project's owner to say. What has a name that is needed, and differs, is refused and
+never changed.` + checkText + planText,
 		Example: `  quorate create -f cluster.yaml --dry-run
   quorate create -f cluster.yaml --zone us-central1-a --zone us-central1-b --zone us-central1-c`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -32,6 +33,7 @@ missing. What has a name that is needed, and differs, is refused and never chang
 		}}
 	f.add(cmd)
 	f.AddFile(cmd)
+	f.addSkipChecks(cmd)
 	cmd.Flags().StringArrayVar(&zones, "zone", nil, "a zone in which masters are made, once for each; the document's "+
 		"where it is not given")
 	command.CompleteFlag(cmd, "zone", f.zones)

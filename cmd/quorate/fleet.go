@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -27,6 +28,8 @@ type fleetFlags struct {
 	cluster.Flags
 	output      string
 	yes, dryRun bool
+	// skipChecks leaves out the checks of the project.
+	skipChecks bool
 	// number is the project's; empty: it is asked for where it is needed.
 	number string
 }
@@ -85,12 +88,8 @@ func (f *fleetFlags) open() (*fleet.Fleet, error) {
 	if err != nil {
 		return nil, err
 	}
-	device := c.Etcd.DataDisk
-	if device == "" {
-		device = imageDisk
-	}
 	return &fleet.Fleet{Cloud: cloud, Cluster: fleetCluster{store, reports}, Document: c, By: cluster.GivenBy(),
-		Metadata: map[string]string{agent.ClusterAttribute: document}, DataDevice: device,
+		Metadata: map[string]string{agent.ClusterAttribute: document}, DataDevice: dataDevice(c),
 		Begin: func(ctx context.Context) error { return f.begin(ctx, c, conf) }}, nil
 }
 
@@ -137,6 +136,9 @@ func (f *fleetFlags) carryOut(cmd *cobra.Command, w plan.Wish, ask func(plan.Pla
 	answer := show.Answer{Command: string(w.Kind), Cluster: fl.Document.Name}
 	progress := show.NewProgress(plan.Plan{}, text(out)) // of what is waited for before there is a plan
 	tell := func(e fleet.Event) { progress.Tell(e) }
+	if answer.Checks, err = f.checkProject(ctx, fl.Document, w); err != nil {
+		return f.notReady(cmd, answer, err)
+	}
 	if f.dryRun {
 		answer.Plan, err = fl.Plan(ctx, w, tell)
 		answer.Done = len(answer.Steps) == 0
@@ -147,6 +149,7 @@ func (f *fleetFlags) carryOut(cmd *cobra.Command, w plan.Wish, ask func(plan.Pla
 				if f.output != "" && !f.yes {
 					to = cmd.ErrOrStderr() // whoever is asked has to see it
 				}
+				sayChecks(to, answer.Checks)
 				show.Plan(p, text(to))
 				progress = show.NewProgress(p, text(out))
 				return ask(p)
@@ -157,10 +160,23 @@ func (f *fleetFlags) carryOut(cmd *cobra.Command, w plan.Wish, ask func(plan.Pla
 	if err != nil {
 		return err
 	}
-	if answer.Steps == nil {
-		answer.Steps = []plan.Step{}
+	return f.answer(cmd, answer, func(w io.Writer) { f.sayEnd(w, answer, text(w)) })
+}
+
+// notReady shows why the project's checks end a command.
+func (f *fleetFlags) notReady(cmd *cobra.Command, a show.Answer, refused error) error {
+	if len(a.Checks) == 0 {
+		return refused
 	}
-	return terminal.PrintAs(cmd.OutOrStdout(), f.output, answer, func(w io.Writer) { f.sayEnd(w, answer, text(w)) })
+	return cmp.Or(f.answer(cmd, a, func(w io.Writer) { sayChecks(w, a.Checks) }), refused)
+}
+
+// answer prints what a command comes to: as JSON, or in words.
+func (f *fleetFlags) answer(cmd *cobra.Command, a show.Answer, inWords func(io.Writer)) error {
+	if a.Steps == nil {
+		a.Steps = []plan.Step{}
+	}
+	return terminal.PrintAs(cmd.OutOrStdout(), f.output, a, inWords)
 }
 
 // sayEnd is what a person reads at the end of a command.
@@ -172,6 +188,7 @@ func (f *fleetFlags) sayEnd(w io.Writer, a show.Answer, text show.Text) {
 			text("", "Note: "+w)
 		}
 	case !a.Done:
+		sayChecks(w, a.Checks)
 		show.Plan(a.Plan, text)
 		text("", "Nothing was changed.")
 	case a.Command == string(plan.Delete):

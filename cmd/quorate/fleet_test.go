@@ -19,7 +19,6 @@ import (
 	"github.com/quorate/quorate/internal/localgce"
 	"github.com/quorate/quorate/internal/localgce/buckets"
 	"github.com/quorate/quorate/internal/localgce/instance"
-	"github.com/quorate/quorate/internal/localgce/settings"
 	"github.com/quorate/quorate/internal/record"
 	"github.com/quorate/quorate/internal/record/bucket"
 	"github.com/quorate/quorate/internal/replica"
@@ -39,12 +38,18 @@ type fleetProject struct {
 
 func serveFleet(t *testing.T, masters int) *fleetProject {
 	t.Helper()
-	all := wholeProject()
+	return serveFleetIn(t, wholeProject(), masters)
+}
+
+// serveFleetIn is serveFleet in a project that may lack something.
+func serveFleetIn(t *testing.T, all *checkedProject, masters int) *fleetProject {
+	t.Helper()
 	all.masters = all.masters[:masters]
+	all.Zones = []string{"us-central1-a", "us-central1-b", "us-central1-c", "us-central1-f"}
 	p := &fleetProject{t: t}
 	served, err := buckets.Open(t.TempDir(), all.Settings)
 	p.must(err)
-	apis := localgce.NewAPIs(func() []instance.VM { return all.masters }, served, settings.Whole("demo"))
+	apis := localgce.NewAPIs(func() []instance.VM { return all.masters }, served, all.Settings)
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		name, isImage := strings.CutPrefix(r.URL.Path, "/compute/v1/projects/quorate-local/global/images/")
 		switch {

@@ -1,11 +1,10 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
-	"net/netip"
-	"strings"
 
 	"github.com/spf13/cobra"
 	"sigs.k8s.io/yaml"
@@ -36,12 +35,13 @@ func newGCECheck() *cobra.Command {
 account, VMs, disks, firewall, way out, endpoint. Each finding says why it matters, and has the commands that mend it.
 It only reads.
 
-It can be run before the masters are created, and after. What only a master can see (its metadata, names, time) is in
+It can be run before the masters are created, and after. With a section gce in the document it also judges those that
+are to be made; 'quorate create' and 'quorate add' run the same checks. What only a master can see (its metadata, names, time) is in
 docs/first-contact.md, and what only a write can prove is in 'quorate record check --impersonate ACCOUNT'.
 
 Exit code 0: nothing has to be mended; warnings do not count. 1: something has to be.`,
 		Example: `  quorate gce check --config cluster.yaml
-  # Before 'quorate record init':
+  # Before 'quorate record init', with a document without a section gce:
   quorate gce check --config cluster.yaml --project example --region us-central1`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			findings, err := f.check(cmd.Context())
@@ -57,11 +57,13 @@ Exit code 0: nothing has to be mended; warnings do not count. 1: something has t
 		}}
 	f.Add(cmd)
 	command.AddOutput(cmd, &f.output)
-	cmd.Flags().StringVar(&f.project, "project", "", "the project; that of the record where this is not given")
-	cmd.Flags().StringVar(&f.region, "region", "", "the masters' region; that of the record where this is not given")
+	cmd.Flags().StringVar(&f.project, "project", "",
+		"the project; that of the document or the record where this is not given")
+	cmd.Flags().StringVar(&f.region, "region", "",
+		"the masters' region; that of the document or the record where this is not given")
 	cmd.Flags().StringVar(&f.key, "key", "", "the key, gcpkms://…, where the document says another")
 	cmd.Flags().StringVar(&f.account, "service-account", "",
-		"the masters' service account; that of their VMs where this is not given")
+		"the masters' service account; that of the document or of their VMs where this is not given")
 	return cmd
 }
 
@@ -90,21 +92,28 @@ func (f *gceFlags) check(ctx context.Context) ([]record.Finding, error) {
 	if err != nil {
 		return nil, err
 	}
+	facts := setup.Wanted(c, dataDevice(c), nil)
+	f.project, f.region = cmp.Or(f.project, facts.Project), cmp.Or(f.region, facts.Region)
 	begun, err := f.place(ctx, store)
 	if err != nil {
 		return nil, err
 	}
-	survey, err := gce.NewSurvey(gce.SurveyConfig{Project: f.project, Region: f.region, Cluster: c.Name,
+	facts.Project, facts.Region, facts.Account = f.project, f.region, cmp.Or(f.account, facts.Account)
+	found, err := judged(ctx, c, store, facts)
+	return append(begun, found...), err
+}
+
+// judged asks for everything that the facts name, and judges it.
+func judged(ctx context.Context, c *replica.Cluster, store *bucket.Store, facts setup.Facts) ([]record.Finding, error) {
+	survey, err := gce.NewSurvey(gce.SurveyConfig{Project: facts.Project, Region: facts.Region, Cluster: c.Name,
 		Endpoint: c.Compute.Endpoint, Client: gce.UserClient(), Attribute: agent.ClusterAttribute,
 		ClusterOf: clusterOf})
 	if err != nil {
 		return nil, err
 	}
-	facts := factsOf(c)
-	facts.Region, facts.Account = f.region, f.account
 	store.Survey(ctx, &facts)
 	survey.Ask(ctx, &facts)
-	return append(begun, setup.Judge(facts)...), nil
+	return setup.Judge(facts), nil
 }
 
 // place completes project and region from the inception, which also says whether they are the cluster's. It cannot be
@@ -126,8 +135,8 @@ func (f *gceFlags) place(ctx context.Context, store *bucket.Store) ([]record.Fin
 				"first what is found here.",
 			Mend: []string{"quorate record init"}}}, nil
 	case f.region != "" && f.region != i.Region:
-		return nil, fault.Usage("--region %q: the record of cluster %s is of %s", f.region, i.Name,
-			i.Region)
+		return nil, fault.Usage("region %q, of --region or the document: the record of cluster %s is of %s", f.region,
+			i.Name, i.Region)
 	default:
 		f.region = i.Region
 		if f.project == "" {
@@ -139,19 +148,8 @@ func (f *gceFlags) place(ctx context.Context, store *bucket.Store) ([]record.Fin
 	}
 }
 
-// factsOf is what a document says that the project has to have.
-func factsOf(c *replica.Cluster) setup.Facts {
-	f := setup.Facts{Cluster: c.Name, DataDisk: c.Etcd.DataDisk, Port: c.Endpoint.Port}
-	if f.DataDisk == "" {
-		f.DataDisk = imageDisk
-	}
-	f.External, _ = netip.ParseAddr(c.Endpoint.ExternalIP) // one that is not given is invalid
-	f.Internal, _ = netip.ParseAddr(c.Endpoint.InternalIP)
-	if name, ok := strings.CutPrefix(c.Seal.Key, "gcpkms://"); ok {
-		f.KeyName = name // a key that is no name must not be printed
-	}
-	return f
-}
+// dataDevice is the device name of the data disk.
+func dataDevice(c *replica.Cluster) string { return cmp.Or(c.Etcd.DataDisk, imageDisk) }
 
 // clusterOf is the cluster that an instance's document names; empty where it cannot be read: then it is nobody's. The
 // image may have the rest of the document, so it is not judged.

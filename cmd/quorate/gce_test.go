@@ -252,7 +252,7 @@ func TestCheckInJSON(t *testing.T) {
 
 func TestCheckRefusesAnotherRegion(t *testing.T) {
 	if code, out := wholeProject().check(t, "--region", "us-east1"); code != exitUsage ||
-		!strings.Contains(out, `--region "us-east1": the record of cluster demo is of us-central1`) {
+		!strings.Contains(out, `region "us-east1", of --region or the document: the record of cluster demo is of us-central1`) {
 		t.Errorf("exit code %d: %s", code, out)
 	}
 }

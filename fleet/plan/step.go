@@ -109,6 +109,8 @@ const (
 	WasDeleted       = "was-deleted"
 	ResourceDiffers  = "resource-differs"
 	ResourceMissing  = "resource-missing"
+	// ProjectNotReady is said before there is a plan, by what checks the project.
+	ProjectNotReady = "project-not-ready"
 )
 
 // inZone is a place of a zone alone.

@@ -8,7 +8,10 @@
 // It decides nothing, and knows neither a terminal nor its width.
 package show
 
-import "github.com/quorate/quorate/fleet/plan"
+import (
+	"github.com/quorate/quorate/fleet/plan"
+	"github.com/quorate/quorate/internal/record"
+)
 
 // Text takes a paragraph, and what each of its lines begins with. It breaks it where the lines are too long.
 type Text func(indent, text string)
@@ -18,6 +21,8 @@ type Answer struct {
 	Command string `json:"command"`
 	Cluster string `json:"cluster"`
 	plan.Plan
+	// Checks are what of the project is not as it should be; of commands that make masters.
+	Checks []record.Finding `json:"checks,omitempty"`
 	// Done: the steps were taken, or there was none to take.
 	Done bool `json:"done"`
 }
