@@ -148,12 +148,35 @@ func firstWord(args []string) string {
 }
 
 func TestTheDocumentsOfThePagesAreValid(t *testing.T) {
-	for _, page := range []string{"README.md", "docs/install.md"} {
-		out := run(t, documentFolder(t, page), filepath.Join(programs(t), "quorate"), "config", "validate", "cluster.yaml")
-		if want := "cluster prod-1: valid\n"; out != want {
-			t.Errorf("%s: quorate config validate says %q, want %q", page, out, want)
+	for page, count := range map[string]int{"README.md": 1, "docs/gce.md": 2} {
+		found := clusterDocuments(t, page)
+		if len(found) != count {
+			t.Errorf("%s has %d Cluster documents, want %d", page, len(found), count)
+		}
+		for _, document := range found {
+			dir := t.TempDir()
+			if err := os.WriteFile(filepath.Join(dir, "cluster.yaml"), []byte(document), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			out := run(t, dir, filepath.Join(programs(t), "quorate"), "config", "validate", "cluster.yaml")
+			if want := "cluster prod-1: valid\n"; out != want {
+				t.Errorf("%s: quorate config validate says %q, want %q of\n%s", page, out, want, document)
+			}
 		}
 	}
+}
+
+// clusterDocuments are the Cluster documents of a page, also those in a list.
+func clusterDocuments(t *testing.T, page string) (out []string) {
+	t.Helper()
+	fence := regexp.MustCompile("(?ms)^( *)```yaml\n(.*?)^ *```$")
+	for _, m := range fence.FindAllStringSubmatch(read(t, page), -1) {
+		document := strings.ReplaceAll("\n"+m[2], "\n"+m[1], "\n")
+		if strings.Contains(document, "\nkind: Cluster\n") {
+			out = append(out, document)
+		}
+	}
+	return out
 }
 
 // documentFolder is a folder with a page's document as cluster.yaml.
