@@ -65,6 +65,8 @@ type plan struct {
 	machine *machine
 	// images are those that the Compute API has.
 	images []localgce.Image
+	// zones are those that the project has; nil: those that have VMs.
+	zones []string
 	// noRecord: the operator has not begun the record. noAttribute: the VMs have no Cluster document yet.
 	noRecord, noAttribute bool
 	// age: the record was begun so long ago.
@@ -197,7 +199,7 @@ func (c *cluster) project() localgce.Config {
 	if c.noAttribute {
 		conf.Attributes = nil
 	}
-	conf.NamesAndTime, conf.Images = c.namesAndTime, c.images
+	conf.NamesAndTime, conf.Images, conf.Zones = c.namesAndTime, c.images, c.zones
 	if c.containerImages != "" {
 		conf.Binds = append(conf.Binds, localgce.Bind{Host: c.containerImages, Guest: "/usr/share/quorate/images",
 			ReadOnly: true})
