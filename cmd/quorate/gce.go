@@ -93,8 +93,9 @@ func (f *gceFlags) check(ctx context.Context) ([]record.Finding, error) {
 		return nil, err
 	}
 	facts := setup.Wanted(c, dataDevice(c), nil)
+	byFlags := f.project != "" && f.region != ""
 	f.project, f.region = cmp.Or(f.project, facts.Project), cmp.Or(f.region, facts.Region)
-	begun, err := f.place(ctx, store)
+	begun, err := f.place(ctx, store, byFlags)
 	if err != nil {
 		return nil, err
 	}
@@ -118,11 +119,12 @@ func judged(ctx context.Context, c *replica.Cluster, store *bucket.Store, facts 
 
 // place completes project and region from the inception, which also says whether they are the cluster's. It cannot be
 // changed, so a difference is found before anything is made in the wrong place.
-func (f *gceFlags) place(ctx context.Context, store *bucket.Store) ([]record.Finding, error) {
+// A record that cannot be read is an error, but where the flags name both.
+func (f *gceFlags) place(ctx context.Context, store *bucket.Store, byFlags bool) ([]record.Finding, error) {
 	v, err := store.View(ctx)
 	named := f.project != "" && f.region != ""
 	switch i := v.Inception; {
-	case err != nil && named:
+	case err != nil && byFlags:
 		return nil, nil
 	case err != nil:
 		return nil, fmt.Errorf("%w: without it --project and --region are needed", err)
