@@ -44,6 +44,7 @@ import (
 	"github.com/quorate/quorate/etcdmember"
 	"github.com/quorate/quorate/etcdmember/acts"
 	"github.com/quorate/quorate/etcdmember/member"
+	"github.com/quorate/quorate/internal/lastwords"
 	"github.com/quorate/quorate/internal/replica"
 	"github.com/quorate/quorate/internal/waits"
 	"github.com/quorate/quorate/supervisor"
@@ -100,10 +101,12 @@ type Config struct {
 	// Log must not block: the boot, the stop and the supervision of children write to it.
 	Log *slog.Logger
 	// LogLoss says what of Log was lost; nil where nothing can be.
-	LogLoss  func() status.LogLoss
-	Metadata Metadata
-	Open     func(ctx context.Context, self replica.Identity, c *replica.Cluster) (Cloud, error)
-	Notify   Notifier
+	LogLoss func() status.LogLoss
+	// LastWords keeps the ends of the logs on the data disk; nil: nothing does.
+	LastWords *lastwords.Keeper
+	Metadata  Metadata
+	Open      func(ctx context.Context, self replica.Identity, c *replica.Cluster) (Cloud, error)
+	Notify    Notifier
 	// LocalRoutes are the kernel's, of this VM.
 	LocalRoutes endpoint.LocalRoutes
 	// Baked is the configuration that the image brings, which the instance's attribute overrides; it may not exist.
@@ -219,7 +222,7 @@ func Run(ctx context.Context, cfg Config) (err error) {
 		return fmt.Errorf("make the agent's folder: %w", err)
 	}
 	a := newAgent(cfg, supervisor.New(supervisor.Config{Log: cfg.Log, LogDir: cfg.LogDir, Cgroup: cfg.Cgroup,
-		Env: cfg.Env}))
+		Env: cfg.Env, Words: cfg.LastWords.Add}))
 	if err := a.accounts.OpenFolders(cfg.RunDir); err != nil {
 		return err
 	}
@@ -283,6 +286,7 @@ func (a *Agent) live(ctx context.Context, end context.CancelCauseFunc) error {
 	if self, err = enter(ctx, a, PhaseDataDisk, self, a.awaitDisk); err != nil {
 		return err
 	}
+	a.keepLastWords(self)
 	defer background(ctx, func(ctx context.Context) { a.disk.WatchRoom(ctx, self.cluster.Etcd.DataDir) })()
 	a.readPrograms(ctx, self)
 	defer a.learnDisk(ctx, self)()

@@ -29,7 +29,8 @@ type output struct {
 	dropped atomic.Int64 // bytes
 	begun   sync.Once
 	sink    sink
-	done    chan struct{} // closed when all is written
+	words   func(process string, text []byte) // Config.Words
+	done    chan struct{}                     // closed when all is written
 }
 
 // sink is where output goes. Only one goroutine uses it; it may block.
@@ -53,6 +54,9 @@ func (o *output) follow(reader *os.File) *follower {
 
 // put hands a chunk over to the sink, or drops it. nil ends a run.
 func (o *output) put(chunk []byte) {
+	if o.words != nil {
+		o.words(o.name, chunk)
+	}
 	select {
 	case o.queue <- chunk:
 	default:

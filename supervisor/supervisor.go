@@ -46,6 +46,9 @@ type Config struct {
 	// LogDir gets NAME.log with what each process writes, and NAME.log.1 with what it wrote before that; it is made if
 	// absent. Empty: the journal with the process's name as identifier; while none runs, what is written is dropped.
 	LogDir string
+	// Words, if there is one, also gets what each process writes, in pieces, and nil where a run has ended. It must
+	// neither block nor keep the text.
+	Words func(process string, text []byte)
 	// Cgroup is the cgroup2 folder, as of DelegatedCgroup, in which each process gets one of its own. Empty: process
 	// groups.
 	Cgroup string
@@ -83,6 +86,7 @@ func New(cfg Config) *Supervisor {
 	s := &Supervisor{cfg: cfg, board: newBoard(), log: log, after: map[string][]string{}}
 	s.newLauncher = func(name string) launcher {
 		out := newOutput(name, openSink(cfg.LogDir, name), log)
+		out.words = cfg.Words
 		return &host{cgroup: cfg.Cgroup, env: childEnv(cfg.Env), output: out}
 	}
 	return s

@@ -35,7 +35,7 @@ var floors = []string{
 	"etcdmember/order", "etcdmember/explain", "etcdmember/leader", "etcdmember/table",
 	"certs", "systemd", "systemd/kubeletwatch", "supervisor", "images",
 	"internal/record/bucket/buckettest", "internal/record/bucket", "internal/gce", "internal/setup", "internal/record",
-	"internal/health", "internal/report", "internal/support",
+	"internal/health", "internal/report", "internal/support", "internal/lastwords",
 	"internal/localgce", "internal/localgce/balancer", "internal/localgce/network", "internal/localgce/guest",
 	"internal/localgce/disk", "internal/localgce/cgroup", "internal/localgce/names", "internal/localgce/host",
 	"internal/localgce/tree", "internal/localgce/unitbus",

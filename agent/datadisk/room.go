@@ -23,6 +23,12 @@ const (
 	freePart            = 20
 )
 
+// HasRoom says whether the disk of a folder takes so many bytes more without being nearly full.
+func HasRoom(folder string, bytes int64) bool {
+	free, total, err := local.Room(folder)
+	return err == nil && !isNearlyFull(free-bytes, total, false)
+}
+
 // isNearlyFull judges how much of a disk is free, in bytes. A disk that was nearly full needs a quarter more to be well
 // again: snapshots come and go.
 func isNearlyFull(free, total int64, was bool) bool {

@@ -73,6 +73,15 @@ func (r *Reporter) Open(s Store) {
 	r.store = s
 }
 
+// Note adds events that no two reports show.
+func (r *Reporter) Note(list ...report.Event) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, e := range list {
+		r.outbox.Note(e)
+	}
+}
+
 func (r *Reporter) opened() Store {
 	r.mu.Lock()
 	defer r.mu.Unlock()

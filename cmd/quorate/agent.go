@@ -26,6 +26,7 @@ import (
 	"github.com/quorate/quorate/internal/asynclog"
 	"github.com/quorate/quorate/internal/cri"
 	"github.com/quorate/quorate/internal/gce"
+	"github.com/quorate/quorate/internal/lastwords"
 	"github.com/quorate/quorate/internal/local"
 	"github.com/quorate/quorate/internal/localroute"
 	"github.com/quorate/quorate/internal/replica"
@@ -46,11 +47,12 @@ and SIGHUP does the same. The image sets ` + master.DiskVariable + ` to the devi
 ` + master.DiskMount + `: without that disk nothing is started, also where the document does not name it.`,
 		Args: command.NoArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			log := openAgentLog()
+			words := lastwords.New()
+			log := openAgentLog(words)
 			if !cmd.Flags().Changed("log-dir") && supervisor.HasJournal() {
 				logs = ""
 			}
-			return endLog(log, onlyAgent(cmd.Context(), log, run, logs))
+			return endLog(log, words, onlyAgent(cmd.Context(), log, words, run, logs))
 		},
 	}
 	cmd.Flags().StringVar(&logs, "log-dir", master.LogDir,
@@ -60,7 +62,7 @@ and SIGHUP does the same. The image sets ` + master.DiskVariable + ` to the devi
 }
 
 // onlyAgent runs the agent, unless this machine has one.
-func onlyAgent(ctx context.Context, log *asynclog.Log, run, logs string) error {
+func onlyAgent(ctx context.Context, log *asynclog.Log, words *lastwords.Keeper, run, logs string) error {
 	if err := fault.RequireRoot("the agent"); err != nil {
 		return err
 	}
@@ -69,12 +71,12 @@ func onlyAgent(ctx context.Context, log *asynclog.Log, run, logs string) error {
 		return err
 	}
 	defer release()
-	err = runAgent(ctx, log, run, logs)
+	err = runAgent(ctx, log, words, run, logs)
 	master.WriteLastEnd(run, err, exitCode(err), time.Now())
 	return err
 }
 
-func runAgent(ctx context.Context, async *asynclog.Log, run, logs string) error {
+func runAgent(ctx context.Context, async *asynclog.Log, words *lastwords.Keeper, run, logs string) error {
 	log := async.Logger
 	env, err := systemd.TakeEnvironment()
 	if err != nil {
@@ -90,7 +92,7 @@ func runAgent(ctx context.Context, async *asynclog.Log, run, logs string) error 
 	watchdog := systemd.NewWatchdog(notifier, log, systemd.Check{Name: "agent", Run: alive(agent.SocketPath(run))})
 	metadata := gce.NewMetadata(gce.MetadataConfig{Log: log})
 	cfg := agent.Config{
-		Log: log, LogLoss: logLoss(async),
+		Log: log, LogLoss: logLoss(async), LastWords: words,
 		Metadata: metadata, Open: cloudOpener(metadata), Notify: leanNotifier{notifier, log},
 		LocalRoutes: localroute.Table{}, Account: systemAccount,
 		Baked: master.BakedFile, RunDir: filepath.Clean(run), LogDir: logs, AuditDir: cmp.Or(logs, master.LogDir),

@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"os"
 	"os/signal"
+	"sync"
 	"syscall"
 
 	"google.golang.org/grpc/grpclog"
@@ -12,12 +13,13 @@ import (
 
 	"github.com/quorate/quorate/agent/status"
 	"github.com/quorate/quorate/internal/asynclog"
+	"github.com/quorate/quorate/internal/lastwords"
 	"github.com/quorate/quorate/systemd"
 )
 
-// openAgentLog begins the agent's log on stderr. From then on nothing in this process waits for stderr or dies with it,
+// openAgentLog begins the agent's log on stderr, and in the last words. From then on nothing in this process waits for stderr or dies with it,
 // whether a journal stands still, a disk is full, or the reader is gone.
-func openAgentLog() *asynclog.Log {
+func openAgentLog(words *lastwords.Keeper) *asynclog.Log {
 	// Go ends a process that writes to a broken stdout or stderr, unless SIGPIPE is heard somewhere. Ignoring it would
 	// do as well, but the children would inherit that.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
@@ -25,7 +27,7 @@ func openAgentLog() *asynclog.Log {
 	if systemd.StderrIsJournal() {
 		to = asynclog.Prioritized(to)
 	}
-	l := asynclog.New(to)
+	l := asynclog.New(to, words.Of(lastwords.Agent))
 	// Each of these writes to stderr by itself otherwise: net/http by way of log, client-go by klog, gRPC by grpclog.
 	slog.SetDefault(l.Logger)
 	klog.SetSlogLogger(l.Logger)
@@ -45,12 +47,17 @@ func logLoss(l *asynclog.Log) func() status.LogLoss {
 	}
 }
 
-// endLog writes why the agent ended to the log, and gives the log a moment to come out.
-func endLog(l *asynclog.Log, err error) error {
+// endLog writes why the agent ended to the log, and gives the log and the last words a moment to come out.
+func endLog(l *asynclog.Log, words *lastwords.Keeper, err error) error {
 	if err != nil {
 		complain(l, err)
 		err = logged(err)
+	} else {
+		words.Add(lastwords.Agent, []byte(lastwords.Ended))
 	}
+	var closing sync.WaitGroup
+	closing.Go(words.Close)
 	l.Close()
+	closing.Wait()
 	return err
 }

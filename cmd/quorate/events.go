@@ -170,17 +170,24 @@ func withIncarnations(lines []report.Line, list []record.Incarnation, since time
 	if len(list) > 0 {
 		lines = slices.DeleteFunc(lines, func(l report.Line) bool { return l.Kind == report.Place })
 	}
-	for _, i := range list {
+	for n, i := range list {
 		if i.Time.Before(since) {
 			continue
 		}
-		disk := "on the disk that it had"
-		if i.EmptyDisk {
-			disk = "with an empty disk"
-		}
 		lines = append(lines, report.Line{By: i.Place, Event: report.Event{At: i.Time, Kind: report.Place,
-			Text: fmt.Sprintf("took incarnation %d: instance %s, %s", i.Number, i.InstanceID, disk)}})
+			Text: fmt.Sprintf("took incarnation %d: instance %s, %s", i.Number, i.InstanceID, onDisk(list[:n], i))}})
 	}
 	slices.SortStableFunc(lines, func(a, b report.Line) int { return a.At.Compare(b.At) })
 	return lines
+}
+
+// onDisk says what the disk of an incarnation held, and what became of the logs of those before.
+func onDisk(before []record.Incarnation, i record.Incarnation) string {
+	switch {
+	case !i.EmptyDisk:
+		return "on the disk that it had"
+	case len(before) > 0 && (i.Disk() == "" || i.Disk() != before[len(before)-1].Disk()):
+		return "with an empty disk. Its disk is new: the logs of before went with the former one"
+	}
+	return "with an empty disk"
 }

@@ -36,6 +36,7 @@ const (
 type Log struct {
 	*slog.Logger
 	to         io.Writer
+	also       []io.Writer
 	lines      chan []byte
 	stop, done chan struct{}
 
@@ -59,9 +60,9 @@ type gap struct {
 }
 
 // New begins a log of text lines on a stream. Each line has its time: the journal's own stamp is late where lines
-// waited.
-func New(to io.Writer) *Log {
-	l := &Log{to: to, lines: make(chan []byte, queueLength), stop: make(chan struct{}), done: make(chan struct{})}
+// waited. The further writers get each line at once, from who logs, so they must not block.
+func New(to io.Writer, also ...io.Writer) *Log {
+	l := &Log{to: to, also: also, lines: make(chan []byte, queueLength), stop: make(chan struct{}), done: make(chan struct{})}
 	l.Logger = slog.New(slog.NewTextHandler(l, nil))
 	go l.run()
 	return l
@@ -69,6 +70,9 @@ func New(to io.Writer) *Log {
 
 // Write queues one or more whole lines, or drops them. It never fails and never waits.
 func (l *Log) Write(text []byte) (int, error) {
+	for _, w := range l.also {
+		_, _ = w.Write(text) // each keeps what it can
+	}
 	select {
 	case l.lines <- bytes.Clone(text):
 	default:

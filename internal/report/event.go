@@ -38,6 +38,8 @@ const (
 	Heard  Kind = "heard"
 	// ComponentState: a process, its subject, came into another state or was started again.
 	ComponentState Kind = "component"
+	// LastWords: what the boot before this one left of its logs on the data disk. Its subject is whose log it is.
+	LastWords Kind = "words"
 	// Dropped: events were not written, because there were too many.
 	Dropped Kind = "dropped"
 )

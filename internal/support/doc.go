@@ -4,6 +4,7 @@
 //	file.go     File: the parts, bounded, as one tar.gz
 //	fields.go   which fields of a document are taken, and what the value of each may be
 //	shape.go    what a value of each shape looks like
+//	configured.go  what a person has configured, which is never taken
 //	words.go    what of a text is taken: words, numbers, addresses, and names that are known
 //
 // Guarantees: what goes in is listed, and all else is left out. A field that is not listed is left out, also one that a

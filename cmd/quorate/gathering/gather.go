@@ -103,7 +103,7 @@ func (g *Gathering) Gather(ctx context.Context) (*support.File, error) {
 	if g.cluster != nil {
 		facts = g.readBucket(asking)
 	}
-	g.file = support.NewFile(support.NewFilter(g.names(facts), g.configured()), g.on(), version.Text(), g.now)
+	g.file = support.NewFile(support.NewFilter(g.names(facts), support.Configured(g.cluster)), g.on(), version.Text(), g.now)
 	g.file.Document("versions.json", g.versions())
 	if g.cluster != nil {
 		g.file.Document("document.json", g.cluster)
@@ -226,30 +226,6 @@ func (g *Gathering) names(r *bucketReading) (out []string) {
 		out = append(out, s.ClusterID, s.InstanceID, s.DiskID)
 		for _, m := range s.Members {
 			out = append(out, m.Name, m.ID)
-		}
-	}
-	return out
-}
-
-// configured are the values that a person has written into the document, and that may be secrets.
-func (g *Gathering) configured() (out []string) {
-	if g.cluster == nil {
-		return nil
-	}
-	out = append(out, g.cluster.Seal.Key)
-	if _, key, found := strings.Cut(g.cluster.Seal.Key, "://"); found {
-		out = append(out, key)
-	}
-	for _, c := range g.cluster.Components {
-		for _, arg := range c.ExtraArgs {
-			if _, value, found := strings.Cut(arg, "="); found {
-				out = append(out, value)
-			} else if !strings.HasPrefix(arg, "-") {
-				out = append(out, arg)
-			}
-		}
-		for _, value := range c.Env {
-			out = append(out, value)
 		}
 	}
 	return out
