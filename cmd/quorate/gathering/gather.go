@@ -246,6 +246,7 @@ func (g *Gathering) addMaster(ctx context.Context) {
 		"etcd-metrics.txt": "127.0.0.1:2381"} {
 		g.addMetrics(ctx, part, address)
 	}
+	g.addLastWords()
 	if g.LogDir == "" && supervisor.HasJournal() {
 		g.addJournal(ctx)
 		return
