@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -13,6 +14,9 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	restclient "k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/quorate/quorate/fleet"
 	"github.com/quorate/quorate/internal/localgce"
@@ -36,8 +40,10 @@ func TestTheFleetsCommands(t *testing.T) {
 	if err != nil || !strings.Contains(out, "1. Begin the record") || len(c.Status().VMs) > 0 || c.hasRecord() {
 		t.Fatalf("a dry run: %v, %d VMs: %s", err, len(c.Status().VMs), out)
 	}
+	c.must(t, os.WriteFile(c.personal(), []byte(mine), 0o600))
 	c.killedAt(t, func() bool { return len(c.Status().VMs) == 2 }, "create")
 	c.commanded(t, 0, "create")
+	c.reaches(t)
 	first := c.wantFleet(t, 3, 0)
 	c.vms = namesOf(first)
 	for _, step := range []struct {
@@ -142,9 +148,39 @@ func (c *cluster) hasRecord() bool {
 
 // fleetCommand is a command that asks nobody.
 func (c *cluster) fleetCommand(ctx context.Context, args ...string) *exec.Cmd {
-	return exec.CommandContext(ctx, filepath.Join(c.programs, "quorate"), append(args, "--yes", "--config",
+	cmd := exec.CommandContext(ctx, filepath.Join(c.programs, "quorate"), append(args, "--yes", "--config",
 		c.configFile())...)
+	cmd.Env = append(os.Environ(), "KUBECONFIG="+c.personal())
+	return cmd
 }
+
+// personal is the file that kubectl would read here.
+func (c *cluster) personal() string { return filepath.Join(c.state, "personal.kubeconfig") }
+
+// reaches wants kubectl's file to have the cluster as a context, which is not the current one, and leads to it: it is
+// asked as an administrator, through the endpoint.
+func (c *cluster) reaches(t *testing.T) {
+	t.Helper()
+	conf, err := clientcmd.LoadFromFile(c.personal())
+	c.must(t, err)
+	if conf.CurrentContext != "mine" || conf.Contexts["mine"] == nil {
+		t.Errorf("the current context is %q", conf.CurrentContext)
+	}
+	rest, err := clientcmd.NewNonInteractiveClientConfig(*conf, "test", nil, nil).ClientConfig()
+	c.must(t, err)
+	transport, err := restclient.TransportFor(rest)
+	c.must(t, err)
+	answer, err := (&http.Client{Transport: transport, Timeout: patience}).Get(rest.Host + "/readyz")
+	c.must(t, err)
+	answer.Body.Close()
+	if answer.StatusCode != http.StatusOK || len(rest.CertData) == 0 {
+		t.Errorf("%s answers %s", rest.Host, answer.Status)
+	}
+}
+
+// mine is the kubeconfig of an operator who has another cluster.
+const mine = "{apiVersion: v1, kind: Config, current-context: mine, clusters: [{name: mine, cluster: {server: " +
+	"'https://192.0.2.1'}}], contexts: [{name: mine, context: {cluster: mine, user: mine}}]}"
 
 // commanded runs a command of the fleet, which has to end with a code, and returns what it prints.
 func (c *cluster) commanded(t *testing.T, code int, args ...string) string {

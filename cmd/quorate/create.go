@@ -11,6 +11,7 @@ import (
 func newCreate() *cobra.Command {
 	var f fleetFlags
 	var zones []string
+	var access access
 	cmd := &cobra.Command{Use: "create", Short: "Make a cluster: its record, and the VMs and disks of its masters",
 		Args: command.NoArguments,
 		Long: `Make a cluster: its record, and the VMs and disks of its masters, as many as replicas of the document says,
@@ -19,7 +20,11 @@ gce.firewall asks for them, and the load balancer, where gce.loadBalancer does.
 
 The bucket, the key, the service account with its permissions, and an external address have to be there: they outlive a
 cluster, and who may do what is the project's owner to say. What has a name that is needed, and differs, is refused and
-never changed.` + checkText + planText,
+never changed.
+
+At its end kubectl works here: an administrator's kubeconfig is put into the first file of $KUBECONFIG, or ~/.kube/config,
+under the cluster's name. The current context stays, unless --use is given. It says how to take that back.` +
+			checkText + planText,
 		Example: `  quorate create -f cluster.yaml --dry-run
   quorate create -f cluster.yaml --zone us-central1-a --zone us-central1-b --zone us-central1-c`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -29,11 +34,23 @@ never changed.` + checkText + planText,
 			if f.number != "" && !projectForm.MatchString(f.number) {
 				return fault.Usage("--project-number %q: a number such as 271828182845 is needed", f.number)
 			}
-			return f.carryOut(cmd, plan.Wish{Kind: plan.Create, Zones: zones}, f.asking(cmd))
+			c, err := f.Load()
+			if err != nil {
+				return err
+			}
+			if err := access.check(c); err != nil {
+				return err
+			}
+			err = f.carryOut(cmd, plan.Wish{Kind: plan.Create, Zones: zones}, f.asking(cmd))
+			if err == nil && !f.dryRun {
+				access.grant(cmd, &f.Flags, c)
+			}
+			return err
 		}}
 	f.add(cmd)
 	f.AddFile(cmd)
 	f.addSkipChecks(cmd)
+	access.add(cmd)
 	cmd.Flags().StringArrayVar(&zones, "zone", nil, "a zone in which masters are made, once for each; the document's "+
 		"where it is not given")
 	command.CompleteFlag(cmd, "zone", f.zones)

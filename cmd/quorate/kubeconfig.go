@@ -58,12 +58,7 @@ under the cluster's name. All else in that file stays, the current context too; 
 			if err := certs.CheckAdmin(server, lifetime); err != nil {
 				return fault.Usage("--%w", err)
 			}
-			b, err := readBundle(cmd, c)
-			if err != nil {
-				return err
-			}
-			now := time.Now()
-			text, err := certs.AdminKubeconfig(b, c, server, lifetime, now)
+			text, until, err := issueAdmin(cmd, c, server, lifetime)
 			if err != nil {
 				return err
 			}
@@ -80,7 +75,7 @@ under the cluster's name. All else in that file stays, the current context too; 
 			} else if err := writeKubeconfig(cmd.OutOrStdout(), output, text, m.force); err != nil {
 				return err
 			}
-			_, err = fmt.Fprintf(cmd.ErrOrStderr(), "Good until %s.\n", terminal.When(now.Add(lifetime)))
+			_, err = fmt.Fprintf(cmd.ErrOrStderr(), "Good until %s.\n", terminal.When(until))
 			return err
 		}}
 	f.Add(cmd)
