@@ -2,6 +2,7 @@ package lastwords
 
 import (
 	"bytes"
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -183,8 +184,21 @@ func pick(all []string, matters []int, latest int) (out []string) {
 	matters = matters[max(0, len(matters)-tellingLines):]
 	for n, line := range all {
 		if n >= len(all)-latest || slices.Contains(matters, n) {
-			out = append(out, line)
+			out = append(out, plain(line))
 		}
 	}
 	return out
+}
+
+// plain is what a line says that is JSON, as etcd writes it: its time, level, message and error. Any other line is
+// itself.
+func plain(line string) string {
+	var m struct{ TS, Level, Msg, Error string }
+	if json.Unmarshal([]byte(line), &m) != nil || m.Msg == "" {
+		return line
+	}
+	if m.Error != "" {
+		m.Msg += ": " + m.Error
+	}
+	return strings.TrimSpace(m.TS + " " + m.Level + " " + m.Msg)
 }

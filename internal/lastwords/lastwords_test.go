@@ -77,7 +77,8 @@ func TestTheNextBootFindsHowTheOneBeforeEnded(t *testing.T) {
 	first.say("kube-apiserver", "I1124 10:00:00.1 1 a.go:1] up", "W1124 10:00:01.1 1 a.go:1] slow for 7 ms",
 		"W1124 10:00:02.1 1 a.go:1] slow for 9 ms", "panic: no", "", "goroutine 1 [running]:", "main.main()",
 		"I1124 10:00:03.1 1 a.go:1] up again")
-	first.say("etcd", `{"level":"info","msg":"well"}`)
+	first.say("etcd", `{"level":"info","msg":"well"}`,
+		`{"level":"error","ts":"2026-11-24T10:00:00Z","caller":"a.go:1","msg":"failed","error":"no space","more":1}`)
 	first.Close()
 
 	second := begin(dir, "two", always)
@@ -85,6 +86,7 @@ func TestTheNextBootFindsHowTheOneBeforeEnded(t *testing.T) {
 	want := []Excerpt{
 		{Agent, []string{"time=2026-11-24T10:00:00Z level=ERROR msg=failed", "time=2026-11-24T10:00:01Z level=INFO msg=a",
 			"time=2026-11-24T10:00:02Z level=INFO msg=b", "time=2026-11-24T10:00:03Z level=INFO msg=c"}},
+		{"etcd", []string{"2026-11-24T10:00:00Z error failed: no space"}},
 		{"kube-apiserver", []string{"W1124 10:00:02.1 1 a.go:1] slow for 9 ms", "panic: no"}},
 	}
 	if f.Boot != (Boot{"one", "4711"}) || f.InOrder || fmt.Sprint(f.Excerpts) != fmt.Sprint(want) {
