@@ -40,7 +40,8 @@ func wordsOf(f lastwords.Former, self replica.Identity, c *replica.Cluster, now 
 	}
 	filter := support.NewFilter(names, support.Configured(c))
 	add := func(source, text string) {
-		out = append(out, report.Event{At: now.UTC(), Kind: report.LastWords, Subject: source, Text: report.Clean(text)})
+		out = append(out, report.Event{At: now.UTC(), Kind: report.LastWords, Subject: source,
+			Text: report.Clean(text)})
 	}
 	how := "ended without being asked to"
 	if f.InOrder {

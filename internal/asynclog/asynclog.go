@@ -62,7 +62,8 @@ type gap struct {
 // New begins a log of text lines on a stream. Each line has its time: the journal's own stamp is late where lines
 // waited. The further writers get each line at once, from who logs, so they must not block.
 func New(to io.Writer, also ...io.Writer) *Log {
-	l := &Log{to: to, also: also, lines: make(chan []byte, queueLength), stop: make(chan struct{}), done: make(chan struct{})}
+	l := &Log{to: to, also: also, lines: make(chan []byte, queueLength), stop: make(chan struct{}),
+		done: make(chan struct{})}
 	l.Logger = slog.New(slog.NewTextHandler(l, nil))
 	go l.run()
 	return l
