@@ -7,6 +7,7 @@ import (
 
 	"github.com/quorate/quorate/cmd/quorate/command"
 	"github.com/quorate/quorate/cmd/quorate/terminal"
+	"github.com/quorate/quorate/cmd/quorate/tone"
 	"github.com/quorate/quorate/fleet/show"
 )
 
@@ -28,8 +29,9 @@ members. 'quorate health' says how the cluster is.`,
 			l := r.List()
 			return terminal.PrintAs(cmd.OutOrStdout(), f.output, l, func(w io.Writer) {
 				var rows []terminal.Row
-				for _, cells := range show.Rows(l) {
-					rows = append(rows, terminal.Row{Cells: cells})
+				for n, cells := range show.Rows(l) {
+					rows = append(rows, terminal.Row{Cells: cells,
+						Tones: map[int]terminal.Tone{show.ReadyColumn: tone.OfListed(l.Replicas[n])}})
 				}
 				terminal.PrintTable(w, show.Head, rows)
 				show.Notes(l, func(indent, text string) { terminal.PrintText(w, indent, text) })

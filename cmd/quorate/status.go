@@ -18,6 +18,7 @@ import (
 	"github.com/quorate/quorate/cmd/quorate/observer"
 	"github.com/quorate/quorate/cmd/quorate/statustext"
 	"github.com/quorate/quorate/cmd/quorate/terminal"
+	"github.com/quorate/quorate/cmd/quorate/tone"
 )
 
 // statusTimeout is longer than the agent's own for what it has to ask.
@@ -46,8 +47,7 @@ answers. With -o json or yaml the field "verdict" says the same, and "notWell" w
 			err = terminal.PrintAs(cmd.OutOrStdout(), output, shown,
 				func(w io.Writer) { statustext.Show(w, shown, time.Now()) })
 			if err == nil && output == "" {
-				err = terminal.PrintAs(cmd.OutOrStdout(), "", nil,
-					terminal.TextOf("%s", clusterLine(cmd.Context(), run)))
+				err = showCluster(cmd, run)
 			}
 			if err != nil {
 				return err
@@ -62,25 +62,28 @@ answers. With -o json or yaml the field "verdict" says the same, and "notWell" w
 // clusterLineTimeout bounds what a status asks of others, after it has said what this machine knows.
 const clusterLineTimeout = 3 * time.Second
 
-// clusterLine says how the cluster is, by what the replicas report; empty: this machine does not know which one it
-// belongs to. It does not ask the endpoint: on a master that is the master's own apiserver.
-func clusterLine(ctx context.Context, run string) string {
+// showCluster says how the cluster is, by what the replicas report, where this machine knows which one it belongs to. It
+// does not ask the endpoint: on a master that is the master's own apiserver.
+func showCluster(cmd *cobra.Command, run string) error {
 	_, c, _, known, err := agent.Remembered(run, master.BakedFile)
 	if !known || err != nil {
-		return ""
+		return nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, clusterLineTimeout)
+	ctx, cancel := context.WithTimeout(cmd.Context(), clusterLineTimeout)
 	defer cancel()
 	o, err := observer.New(c, &cluster.Flags{})
 	if err != nil {
-		return ""
+		return nil
 	}
 	v := o.Read(ctx).Judge()
 	text := v.Headline()
 	if len(v.Findings) > 0 {
 		text += " The first finding: " + v.Findings[0].Name + ". For all: quorate health"
 	}
-	return "\n" + terminal.Wrapped(text) + "\n"
+	return terminal.PrintAs(cmd.OutOrStdout(), "", nil, func(w io.Writer) {
+		fmt.Fprintln(w)
+		terminal.PaintText(w, tone.Of(v.State), text)
+	})
 }
 
 // explainNoAnswer says why no agent answers, and what the last one said when it ended.

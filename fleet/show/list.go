@@ -10,6 +10,9 @@ import (
 // Head is what stands above the columns of Rows.
 var Head = []string{"NAME", "ZONE", "VM", "ETCD", "READY", "IMAGE", "DATA DISK"}
 
+// ReadyColumn is the column that says whether a replica is ready.
+const ReadyColumn = 4
+
 // Rows are the replicas of a listing, one a row.
 func Rows(l fleet.Listing) (out [][]string) {
 	for _, r := range l.Replicas {

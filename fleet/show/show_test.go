@@ -98,7 +98,7 @@ c|z|RUNNING|unknown|unknown|-|-
 Who the members are is not known: nobody leads.
 Data disk d in z (7) belongs to no VM.
 `)
-	if len(show.Head) != len(show.Rows(l)[0]) {
+	if len(show.Head) != len(show.Rows(l)[0]) || show.Head[show.ReadyColumn] != "READY" {
 		t.Errorf("%d headings for %d columns", len(show.Head), len(show.Rows(l)[0]))
 	}
 }

@@ -10,13 +10,14 @@ import (
 
 	"github.com/quorate/quorate/cmd/quorate/cluster"
 	"github.com/quorate/quorate/cmd/quorate/terminal"
+	"github.com/quorate/quorate/cmd/quorate/tone"
 	"github.com/quorate/quorate/internal/health"
 	"github.com/quorate/quorate/internal/replica"
 )
 
 // Show prints a verdict for a person, on one screen.
 func Show(w io.Writer, v health.Verdict, now time.Time) {
-	terminal.PrintText(w, "", v.Headline())
+	terminal.PaintText(w, tone.Of(v.State), v.Headline())
 	terminal.PrintText(w, "", healthDetails(v, now))
 	var rows []terminal.Row
 	for _, r := range v.Replicas {
@@ -30,7 +31,7 @@ func Show(w io.Writer, v health.Verdict, now time.Time) {
 		}
 		rows = append(rows,
 			terminal.Row{Cells: []string{r.Name, r.Zone, r.Text(), role, reported,
-				terminal.OrNone(strings.Join(r.Waits, ", "))}})
+				terminal.OrNone(strings.Join(r.Waits, ", "))}, Tones: map[int]terminal.Tone{2: tone.OfReplica(r.State)}})
 	}
 	terminal.PrintTable(w, []string{"REPLICA", "ZONE", "STATE", "ETCD", "REPORTED", "WAITS"}, rows)
 	for n, f := range v.Findings {
@@ -67,11 +68,13 @@ func healthDetails(v health.Verdict, now time.Time) string {
 
 // showFinding prints a cause, what to do about it, and what follows from it.
 func showFinding(w io.Writer, number int, f health.Finding) {
-	head := fmt.Sprintf("\n%d. %s: %s", number, strings.ToUpper(string(f.Level)), f.Name)
+	head := fmt.Sprintf("%s: %s", strings.ToUpper(string(f.Level)), f.Name)
 	if len(f.Replicas) > 0 {
 		head += " on " + strings.Join(f.Replicas, ", ")
 	}
-	fmt.Fprintln(w, head)
+	fmt.Fprintf(w, "\n%d. ", number)
+	terminal.Paint(w, tone.OfLevel(f.Level), head)
+	fmt.Fprintln(w)
 	terminal.PrintText(w, "   ", f.What)
 	if f.Next != "" {
 		terminal.PrintText(w, "   ", "Next: "+f.Next)

@@ -16,6 +16,7 @@ import (
 	"github.com/quorate/quorate/certs"
 	"github.com/quorate/quorate/cmd/quorate/master"
 	"github.com/quorate/quorate/cmd/quorate/terminal"
+	"github.com/quorate/quorate/cmd/quorate/tone"
 	"github.com/quorate/quorate/etcdmember"
 	"github.com/quorate/quorate/etcdmember/table"
 	"github.com/quorate/quorate/internal/health"
@@ -26,14 +27,16 @@ import (
 
 // Show prints a status for a person: first whether all is well, then what is not, then everything else.
 func Show(w io.Writer, s Shown, now time.Time) {
-	terminal.PrintText(w, "", headline(s.Status, now))
+	terminal.PaintText(w, tone.Of(s.Verdict), headline(s.Status, now))
 	terminal.PrintText(w, "", clusterText(s.Status))
 	if p := s.Cluster.Pause; p != nil {
 		fmt.Fprintln(w)
 		terminal.PrintText(w, "", pauseText(*p))
 	}
 	for _, b := range s.Blocked {
-		fmt.Fprintf(w, "\nBLOCKED for %s: %s%s\n", terminal.Age(now, b.Since), b.Name, rowText(b))
+		fmt.Fprintln(w)
+		terminal.Paint(w, tone.OfWait(b.Name), fmt.Sprintf("BLOCKED for %s: %s%s\n", terminal.Age(now, b.Since), b.Name,
+			rowText(b)))
 		terminal.PrintText(w, "  ", b.Reason)
 		terminal.PrintText(w, "  ", "Next: "+b.Next)
 	}
@@ -338,7 +341,7 @@ func showComponents(w io.Writer, list []supervisor.Status, now time.Time) {
 	var rows []terminal.Row
 	for _, c := range list {
 		r := terminal.Row{Cells: []string{c.Name, stateText(c.State), terminal.Age(now, c.Since),
-			strconv.Itoa(c.Restarts)}}
+			strconv.Itoa(c.Restarts)}, Tones: map[int]terminal.Tone{1: tone.OfComponent(c.State)}}
 		if c.State != supervisor.Ready {
 			r.Below = c.Reason
 		} else if c.Unlimited != "" {

@@ -3,7 +3,6 @@ package terminal
 import (
 	"fmt"
 	"io"
-	"os"
 	"time"
 )
 
@@ -40,10 +39,9 @@ func (c *Countdown) End() {
 // overwrite writes a line over the one in which the cursor is; false: this is no terminal, and nothing was written. A
 // terminal that is narrower than the line shows more than one of it, which is not worth asking for its width.
 func (v *VisibleWriter) overwrite(line string) bool {
-	f, ok := v.To.(*os.File)
-	if !ok || !isTerminal(f) || os.Getenv("TERM") == "dumb" {
+	if !v.moves() {
 		return false
 	}
-	_, err := io.WriteString(f, "\r\x1b[K"+Visible(line))
+	_, err := io.WriteString(v.To, "\r\x1b[K"+Visible(line))
 	return err == nil
 }

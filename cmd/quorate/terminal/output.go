@@ -1,7 +1,6 @@
 package terminal
 
 import (
-	"bufio"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -27,9 +26,9 @@ func PrintAs(w io.Writer, output string, v any, text func(io.Writer)) error {
 		_, err = w.Write(b)
 		return err
 	}
-	buffered := bufio.NewWriter(w)
-	text(buffered)
-	return buffered.Flush()
+	gathered, flush := newPage(w)
+	text(gathered)
+	return flush()
 }
 
 // TextOf is a text of PrintAs that is one format.

@@ -15,6 +15,8 @@ const LineWidth = 100
 type Row struct {
 	Cells []string
 	Below string
+	// Tones are those of cells, by column.
+	Tones map[int]Tone
 }
 
 // PrintTable prints an empty line and a table whose columns are as wide as what stands in them. Without rows it prints
@@ -30,20 +32,24 @@ func PrintTable(w io.Writer, head []string, rows []Row) {
 		}
 	}
 	fmt.Fprintln(w)
-	printCells(w, head, widths)
+	printCells(w, Row{Cells: head}, widths)
 	for _, r := range rows {
-		printCells(w, r.Cells, widths)
+		printCells(w, r, widths)
 		PrintText(w, "    ", r.Below)
 	}
 }
 
-func printCells(w io.Writer, cells []string, widths []int) {
-	var b strings.Builder
-	for i, cell := range cells {
-		cell = Visible(cell)
-		b.WriteString(cell + strings.Repeat(" ", widths[i]-utf8.RuneCountInString(cell)+2))
+func printCells(w io.Writer, r Row, widths []int) {
+	gap := 0 // before the next cell that is not empty: a line does not end with spaces
+	for i, cell := range r.Cells {
+		if cell = Visible(cell); cell != "" {
+			fmt.Fprint(w, strings.Repeat(" ", gap))
+			Paint(w, r.Tones[i], cell)
+			gap = 0
+		}
+		gap += widths[i] - utf8.RuneCountInString(cell) + 2
 	}
-	fmt.Fprintln(w, strings.TrimRight(b.String(), " "))
+	fmt.Fprintln(w)
 }
 
 // PrintText prints a text broken at spaces, each line with the indent; a word that is longer than a line stays whole.
@@ -64,6 +70,14 @@ func PrintText(w io.Writer, indent, text string) {
 		if line != indent {
 			fmt.Fprintln(w, line)
 		}
+	}
+}
+
+// PaintText prints a text as PrintText does, in the color of its tone.
+func PaintText(w io.Writer, tone Tone, text string) {
+	if text = Wrapped(text); text != "" {
+		Paint(w, tone, text)
+		fmt.Fprintln(w)
 	}
 }
 
