@@ -6,8 +6,11 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"google.golang.org/api/compute/v1"
+
+	"github.com/quorate/quorate/internal/replica"
 )
 
 // ResourceKind is a kind of resource that surrounds the masters. Its text is how errors and plans name it.
@@ -60,15 +63,6 @@ type Surroundings struct {
 	Sources, Probes []string
 }
 
-// How the load balancer asks a master whether it is ready. A master goes on serving for some seconds after it says that
-// it will stop: two misses, each a second apart, have to fit in. Time-outs are no longer than the interval.
-const (
-	checkInterval, checkTimeout  = 1, 1
-	healthyAfter, unhealthyAfter = 1, 2
-	// drainSeconds is how long connections go on of a master that has left its group.
-	drainSeconds = 60
-)
-
 // madeBy marks what a command has made for a cluster.
 func madeBy(cluster string) string { return "Made by quorate for cluster " + cluster + "." }
 
@@ -89,14 +83,15 @@ func (s Surroundings) Resources() (out []Resource) {
 		a.Subnetwork = s.subnetwork()
 	}
 	out = append(out, Resource{Kind: Address, Name: a.Name, Made: internal, Fields: addressFields(a), body: a})
-	h := &compute.HealthCheck{Name: s.Name, Description: madeBy(s.Cluster), Type: "HTTPS", CheckIntervalSec: checkInterval,
-		TimeoutSec: checkTimeout, HealthyThreshold: healthyAfter, UnhealthyThreshold: unhealthyAfter,
+	h := &compute.HealthCheck{Name: s.Name, Description: madeBy(s.Cluster), Type: "HTTPS",
+		CheckIntervalSec: seconds(replica.CheckInterval), TimeoutSec: seconds(replica.CheckTimeout),
+		HealthyThreshold: replica.HealthyAfter, UnhealthyThreshold: replica.UnhealthyAfter,
 		HttpsHealthCheck: &compute.HTTPSHealthCheck{Port: int64(s.Port), PortSpecification: "USE_FIXED_PORT",
 			RequestPath: "/readyz"}}
 	out = append(out, Resource{Kind: HealthCheck, Name: h.Name, Made: true, Fields: healthCheckFields(h), body: h})
 	b := &compute.BackendService{Name: s.Name, Description: madeBy(s.Cluster), LoadBalancingScheme: s.Scheme,
 		Protocol: "TCP", HealthChecks: []string{s.inRegion("healthChecks")},
-		ConnectionDraining: &compute.ConnectionDraining{DrainingTimeoutSec: drainSeconds}}
+		ConnectionDraining: &compute.ConnectionDraining{DrainingTimeoutSec: seconds(replica.DrainTimeout)}}
 	for _, zone := range s.Zones {
 		g := &compute.NetworkEndpointGroup{Name: s.Name, Description: madeBy(s.Cluster),
 			NetworkEndpointType: "GCE_VM_IP", Network: s.Network, Subnetwork: s.Subnetwork}
@@ -116,6 +111,8 @@ func (s Surroundings) Resources() (out []Resource) {
 	return append(out, Resource{Kind: ForwardingRule, Name: f.Name, Made: true, Fields: forwardingRuleFields(f),
 		body: f})
 }
+
+func seconds(d time.Duration) int64 { return int64(d / time.Second) }
 
 // inRegion is the partial link of the load balancer's part of a kind.
 func (s Surroundings) inRegion(kind string) string {

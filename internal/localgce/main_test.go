@@ -90,7 +90,7 @@ func tinyAgent() {
 	_ = os.WriteFile("/run/environment", []byte(strings.Join(os.Environ(), "\n")+"\n"), 0o600)
 	_ = exec.Command("sleep", "1000").Start()
 	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if _, err := os.Stat("/run/not-ready"); err == nil {
+		if _, err := os.Stat("/run/not-ready"); err == nil && r.URL.Path != "/name" {
 			http.Error(w, "not ready", http.StatusInternalServerError)
 			return
 		}

@@ -7,10 +7,8 @@ import (
 	"maps"
 	"net"
 	"net/http"
-	"net/netip"
 	"os"
 	"path/filepath"
-	"slices"
 	"sync"
 	"time"
 
@@ -67,6 +65,7 @@ type Project struct {
 	vms        []*vm             // replaced as a whole where VMs come and go
 	index      int               // the last that a VM got
 	attributes map[string]string // of the VMs to come
+	ruled      bool              // a forwarding rule has had the endpoint's address
 	disks      []volume          // that no VM has
 	snapshots  []snapshot
 	partitions []direction
@@ -177,10 +176,10 @@ func (p *Project) runServices() error {
 	if err != nil {
 		return fmt.Errorf("open Google's services: %w", err)
 	}
-	p.balancer = balancer.New(p.names.Fabric(), p.conf.Endpoint)
+	p.balancer = balancer.New(p.names.Fabric())
 	p.compute = compute.New(compute.Config{Instances: p.Instances, Unattached: p.unattached, Caller: p.caller,
 		Changes: changes{p}, Zones: p.conf.Zones, Images: p.conf.Images, Settings: p.settings,
-		EndpointsChanged: p.publishAll, Healthy: p.healthy})
+		ForwardingChanged: p.publishAll, Healthy: p.balancer.Healthy})
 	p.buckets.Enforce(func(r *http.Request, bucket, object, permission string) bool {
 		return p.caller(r) == "" || p.settings.GrantsObject(instance.MastersAccount(), bucket, object, permission)
 	})
@@ -193,22 +192,9 @@ func (p *Project) runServices() error {
 	ctx, cancel := context.WithCancel(context.Background())
 	p.cancel = cancel
 	p.tasks.Go(func() {
-		p.balancer.Run(ctx, p.targets, func(err error) { p.conf.Log.Error("load balancer", "error", err) })
+		p.balancer.Run(ctx, p.services, func(err error) { p.conf.Log.Error("load balancer", "error", err) })
 	})
 	return nil
-}
-
-func (p *Project) targets() (list []balancer.Target) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	for _, v := range p.vms {
-		if v.Left > 0 || !p.serves(v) {
-			continue
-		}
-		list = append(list, balancer.Target{Index: v.Index, Name: v.Name, Address: v.Address,
-			Running: v.status == statusRunning})
-	}
-	return list
 }
 
 // Instances are the project's VMs as Google's APIs show them. VMs that were left running are not among them.
@@ -223,18 +209,10 @@ func (p *Project) Instances() (list []instance.VM) {
 	return list
 }
 
-// serves says whether the load balancer sends anything to a VM: where its zone has endpoint groups, it is attached to
-// one of them.
-func (p *Project) serves(v *vm) bool { return p.compute == nil || p.compute.Serves(v.Zone, v.ID) }
-
-// instance is a VM as Google's APIs show it: the endpoint is forwarded to what the load balancer serves. p.mu is held.
+// instance is a VM as Google's APIs show it. p.mu is held.
 func (p *Project) instance(v *vm) instance.VM {
-	endpoint := p.conf.Endpoint
-	if !p.serves(v) {
-		endpoint = netip.Addr{}
-	}
 	return instance.VM{
-		ID: v.ID, Name: v.Name, Zone: v.Zone, Address: v.Address, Endpoint: endpoint, Status: v.status,
+		ID: v.ID, Name: v.Name, Zone: v.Zone, Address: v.Address, Forwarded: p.forwarded(v), Status: v.status,
 		Attributes: maps.Clone(v.Attributes),
 		Labels:     p.labels(v), Made: v.Made, Created: v.Created, DataDisk: v.Disk.Disk,
 		Maintenance: v.event, LastStop: v.LastStop, Spot: v.Spot,
@@ -257,12 +235,6 @@ func (p *Project) publish(v *vm) {
 	if v.machine != nil && v.machine.metadata != nil {
 		v.machine.metadata.Set(p.instance(v))
 	}
-}
-
-// healthy says whether a VM gets connections because it passes its health check.
-func (p *Project) healthy(name string) bool {
-	members, open := p.balancer.Members()
-	return !open && slices.Contains(members, name)
 }
 
 // publishAll does so for all VMs.

@@ -300,16 +300,15 @@ func TestEndpointIsBalancedOverReadyVMs(t *testing.T) {
 	if names, failed := seen(5); failed > 0 || names["b"] != 5 {
 		t.Errorf("with b ready: %d failed, %v", failed, names)
 	}
-	// The kernel has lost what the balancer believes it has: the next change fails in the middle, and the one after it
-	// begins anew.
-	if out, err := exec.Command("ip", "-n", fabricOf(w.conf.State), "route", "del",
-		"10.243.6.100/32").CombinedOutput(); err != nil {
-		t.Fatalf("take the route away: %v: %s", err, out)
+	// The kernel has lost what the balancer believes it has: the next change makes it anew.
+	if out, err := exec.Command("ip", "netns", "exec", fabricOf(w.conf.State), "nft", "delete", "table", "ip",
+		"balancer").CombinedOutput(); err != nil {
+		t.Fatalf("take the table away: %v: %s", err, out)
 	}
 	w.must("b", "touch /run/not-ready")
 	w.await("none is ready again", func() bool { s := w.Status(); return s.FailOpen && len(s.Backends) == 2 })
 	if names, failed := seen(5); failed > 0 {
-		t.Errorf("after the kernel had lost the route: %d failed, %v", failed, names)
+		t.Errorf("after the kernel had lost the table: %d failed, %v", failed, names)
 	}
 }
 

@@ -17,7 +17,7 @@ import (
 type record struct {
 	Name  string `json:"name"`
 	Zone  string `json:"zone"`
-	Index int    `json:"index"` // names its port and its next hop; never given twice
+	Index int    `json:"index"` // names its port; never given twice
 	// Slot names what the VM has on the machine: its name, or where a VM of that name was left running, one with the
 	// index.
 	Slot string `json:"slot"`

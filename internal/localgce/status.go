@@ -54,7 +54,7 @@ type VMStatus struct {
 
 // Status describes the project.
 func (p *Project) Status() Status {
-	backends, open := p.balancer.Members()
+	backends, open := p.balancer.Members(p.conf.Endpoint)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	s := Status{

@@ -195,7 +195,7 @@ func (n *network) serve(t *testing.T, at string, handler http.Handler) {
 // masterA is the instance whose network newNetwork makes.
 func masterA() cloud.VM {
 	return cloud.VM{Name: "master-a", Zone: "us-central1-a", ID: 1, Status: "RUNNING",
-		Address: netip.MustParseAddr(address), Endpoint: netip.MustParseAddr(endpoint),
+		Address: netip.MustParseAddr(address), Forwarded: []netip.Addr{netip.MustParseAddr(endpoint)},
 		Attributes: map[string]string{"quorate-cluster": aDocument()},
 		Labels:     map[string]string{gce.ClusterLabel: cluster}, Created: time.Now(),
 		DataDisk: cloud.Disk{ID: 2, Name: "master-a-data", Bytes: dataSize}}

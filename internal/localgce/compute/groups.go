@@ -182,7 +182,7 @@ func (c *Server) insertGroup(w http.ResponseWriter, r *http.Request) {
 			defer c.groups.mu.Unlock()
 			c.groups.list = append(c.groups.list, made)
 			return nil
-		}, then: c.changedEndpoints}, refused
+		}, then: c.changedForwarding}, refused
 	})
 }
 
@@ -194,7 +194,7 @@ func (c *Server) deleteGroup(w http.ResponseWriter, r *http.Request) {
 			c.groups.mu.Lock()
 			c.groups.list = slices.DeleteFunc(c.groups.list, func(x *group) bool { return x.id == g.id })
 			c.groups.mu.Unlock()
-			return c.changedEndpoints()
+			return c.changedForwarding()
 		}}, refused
 	})
 }
@@ -240,7 +240,7 @@ func (c *Server) listEndpoints(w http.ResponseWriter, r *http.Request) {
 		item := map[string]any{"networkEndpoint": map[string]any{"instance": e.name, "ipAddress": e.address}}
 		if asked.HealthStatus == "SHOW" && c.conf.Healthy != nil {
 			state := "UNHEALTHY"
-			if c.conf.Healthy(e.name) {
+			if c.conf.Healthy(e.id) {
 				state = "HEALTHY"
 			}
 			item["healths"] = []any{map[string]any{"healthState": state}}
@@ -300,7 +300,7 @@ func (c *Server) changeEndpoints(w http.ResponseWriter, r *http.Request, kind st
 					act(g, e)
 				}
 			})
-			_ = c.changedEndpoints()
+			_ = c.changedForwarding()
 			return err
 		}}, nil
 	}
@@ -326,10 +326,10 @@ func (c *Server) endpointOf(field, zone string, asked endpointRequest) (endpoint
 	return endpoint{}, absent(target{resource: "instances", zone: zone, name: name})
 }
 
-// changedEndpoints tells the project that VMs were attached or detached.
-func (c *Server) changedEndpoints() error {
-	if c.conf.EndpointsChanged != nil {
-		c.conf.EndpointsChanged()
+// changedForwarding tells the project that what is forwarded to VMs may be another.
+func (c *Server) changedForwarding() error {
+	if c.conf.ForwardingChanged != nil {
+		c.conf.ForwardingChanged()
 	}
 	return nil
 }

@@ -61,12 +61,14 @@ type kept struct {
 type keptOne struct {
 	target
 	fields resource
+	// asked is what it was made of; nil for what the project's settings have.
+	asked keptRequest
 }
 
-func (k *kept) add(t target, fields resource) {
+func (k *kept) add(o keptOne) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	k.list = append(k.list, keptOne{t, fields})
+	k.list = append(k.list, o)
 }
 
 func (k *kept) drop(id uint64) {
@@ -106,7 +108,7 @@ func (c *Server) keptOf(kind string, of target) (out []keptOne) {
 		name, _ := s["name"].(string)
 		t := of
 		t.resource, t.name, t.id = kind, name, nameID(kind+"/"+name)
-		out = append(out, keptOne{t, s})
+		out = append(out, keptOne{target: t, fields: s})
 	}
 	for _, o := range c.kept.all() {
 		if o.resource == kind && o.scope() == of.scope() {
@@ -201,8 +203,8 @@ func (c *Server) insertKept(w http.ResponseWriter, r *http.Request, kind string)
 		fields, refused := asked.fields(c, t)
 		return job{target: t, now: func() error {
 			fields["creationTimestamp"] = timestamp(time.Now())
-			c.kept.add(t, fields)
-			return nil
+			c.kept.add(keptOne{t, fields, asked})
+			return c.changedForwarding()
 		}, then: func() error { return nil }}, firstOf(checkName("name", t.name), c.checkRegion(t.region), refused)
 	})
 }
@@ -221,7 +223,10 @@ func (c *Server) deleteKept(w http.ResponseWriter, r *http.Request, kind string)
 		if !slices.ContainsFunc(c.kept.all(), func(x keptOne) bool { return x.id == o.id }) {
 			return job{}, invalid("name", o.name, "localgce's settings stay as they are.")
 		}
-		return job{target: o.target, then: func() error { c.kept.drop(o.id); return nil }}, c.checkReady(o.target)
+		return job{target: o.target, then: func() error {
+			c.kept.drop(o.id)
+			return c.changedForwarding()
+		}}, c.checkReady(o.target)
 	})
 }
 

@@ -46,10 +46,10 @@ type Config struct {
 	Images []instance.Image
 	// Settings are what the project has besides VMs; nil is nothing.
 	Settings *settings.Settings
-	// Healthy says whether a VM of a name passes the load balancer's health check; nil: nobody asks them.
-	Healthy func(name string) bool
-	// EndpointsChanged is called where VMs were attached to endpoint groups or detached; it may be nil.
-	EndpointsChanged func()
+	// Healthy says whether an instance passes the health check of a load balancer; nil: nobody asks them.
+	Healthy func(id uint64) bool
+	// ForwardingChanged is called where what is forwarded to VMs may be another; it may be nil.
+	ForwardingChanged func()
 }
 
 // New serves what the Config has.

@@ -174,7 +174,7 @@ func newWorld(t *testing.T) *world {
 		Changes: w.project, Zones: []string{"us-central1-a", "us-central1-b"}, Images: []instance.Image{
 			{Name: "master-1", Family: "master", State: "OBSOLETE"}, {Name: "master-2", Family: "master"},
 			{Name: "master-3", Family: "master", State: "DEPRECATED"}}, Settings: w.settings,
-		Healthy: func(string) bool { return true }, EndpointsChanged: func() { w.changed++ }})
+		Healthy: func(uint64) bool { return true }, ForwardingChanged: func() { w.changed++ }})
 	w.server, w.api = server, w.faults.Before(fault.Compute, caller, server)
 	t.Cleanup(func() {
 		server.Close()

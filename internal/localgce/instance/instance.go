@@ -38,8 +38,8 @@ type VM struct {
 	ID         uint64
 	Name, Zone string
 	Address    netip.Addr
-	// Endpoint, if valid, is the balanced address that is forwarded to the VM; not valid while it is no backend.
-	Endpoint netip.Addr
+	// Forwarded are the balanced addresses that are forwarded to the VM.
+	Forwarded []netip.Addr
 	// Status is the Compute API's: PROVISIONING, RUNNING, STOPPING, STOPPED, TERMINATED. LastStop is when it was last
 	// stopped; zero: never.
 	Status     string

@@ -65,8 +65,8 @@ func diskTree() []any {
 
 func interfaceTree(i instance.VM) any {
 	forwarded := []string{}
-	if i.Endpoint.IsValid() {
-		forwarded = append(forwarded, i.Endpoint.String())
+	for _, a := range i.Forwarded {
+		forwarded = append(forwarded, a.String())
 	}
 	return map[string]any{
 		"access-configs": []any{}, "forwarded-ips": forwarded, "ip": i.Address.String(), "ip-aliases": []string{},

@@ -21,7 +21,7 @@ import (
 func master() instance.VM {
 	return instance.VM{
 		ID: 4902571698253978401, Name: "master-1", Zone: "us-central1-a", Status: "RUNNING",
-		Address: netip.MustParseAddr("10.240.0.2"), Endpoint: netip.MustParseAddr("10.240.0.100"),
+		Address: netip.MustParseAddr("10.240.0.2"), Forwarded: []netip.Addr{netip.MustParseAddr("10.240.0.100")},
 		Attributes: map[string]string{"quorate-cluster": "name: demo\n", "startup-script": "#!/bin/sh"},
 		Labels:     map[string]string{"quorate-cluster": "demo"},
 		Created:    time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC),

@@ -70,7 +70,7 @@ func (f Fabric) Create(ctx context.Context) error {
 		return err
 	}
 	// Reverse-path filtering is off because the endpoint's replies come from any VM.
-	if err := sysctls(ns, "ipv4/ip_forward", "1", "ipv4/fib_multipath_hash_policy", "1",
+	if err := sysctls(ns, "ipv4/ip_forward", "1",
 		"ipv4/conf/all/rp_filter", "0", "ipv4/conf/default/rp_filter", "0",
 		"ipv4/conf/all/send_redirects", "0", "ipv4/conf/default/send_redirects", "0"); err != nil {
 		return err
@@ -78,11 +78,7 @@ func (f Fabric) Create(ctx context.Context) error {
 	if err := IP(ctx, ns, "link set lo up",
 		fmt.Sprintf("link add name br0 mtu %d address %s type bridge", instance.MTU, instance.MAC(Gateway(f.conf.Subnet))),
 		fmt.Sprintf("addr add %s/%d dev br0", Gateway(f.conf.Subnet), f.conf.Subnet.Bits()),
-		"link set br0 up",
-		// A port that is never down: without any, the bridge loses its carrier, and with it the kernel forgets the
-		// balancer's next hops.
-		"link add name stub0 type veth peer name stub1", "link set stub1 master br0 up",
-		"link set stub0 up"); err != nil {
+		"link set br0 up"); err != nil {
 		return err
 	}
 	if err := NFT(ctx, ns, filterTables); err != nil {

@@ -24,12 +24,20 @@ func Missing(ctx context.Context, ns string) []string {
 	try("kernel module veth (modprobe veth)", IP(ctx, ns, "link add name x0 type veth peer name x1",
 		"addr add 192.0.2.1/24 dev x0", "link set x0 up", "link set x1 up"))
 	try("kernel module bridge (modprobe bridge)", IP(ctx, ns, "link add name br0 type bridge"))
-	if len(missing) == 0 {
-		try("resilient next-hop groups (Linux 5.13, iproute2 5.12 or newer)", IP(ctx, ns,
-			"nexthop add id 1 via 192.0.2.2 dev x0", "nexthop add id 2 group 1 type resilient buckets 8 idle_timer 1"))
-	}
+	try("policy routing (CONFIG_IP_MULTIPLE_TABLES)", IP(ctx, ns, "rule add fwmark 1 lookup 1001"))
 	if _, err := exec.LookPath("nft"); err == nil {
 		try("nft's bridge and ip families (modprobe nf_tables)", NFT(ctx, ns, filterTables))
+		try("connection marks (modprobe nf_conntrack nft_ct nft_numgen)", NFT(ctx, ns, markTable))
 	}
 	return missing
 }
+
+// markTable is what a load balancer needs of the kernel.
+const markTable = `table ip marks {
+	chain in {
+		type filter hook prerouting priority mangle; policy accept;
+		ct mark 0 ct mark set numgen random mod 2 map { 0 : 1, 1 : 2 }
+		meta mark set ct mark
+	}
+}
+`

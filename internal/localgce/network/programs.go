@@ -12,8 +12,8 @@ import (
 	"github.com/quorate/quorate/internal/localgce/host"
 )
 
-// Everything about links, addresses, routes and next hops is asked of the program ip: its Go equals know no resilient
-// next-hop groups. Everything about packet filters is asked of nft.
+// Everything about links, addresses and routes is asked of the program ip, everything about packet filters of nft: what
+// they are given can be pasted by a person who looks for a fault.
 
 // IP runs ip's commands, a line each, in the named network namespace ("" is the host's). It stops at the first
 // that fails and names it.
