@@ -324,7 +324,7 @@ func (a *Agent) superviseChildren(ctx context.Context) (stop func(why error) err
 	return func(why error) error {
 		a.cfg.Notify.Stopping()
 		a.setPhase(PhaseStopping)
-		gone := a.backend.Leave(run, a.wantedGroup(), detachTimeout)
+		gone, settle := a.backend.Leave(run, a.wantedGroup(), detachTimeout), time.Duration(0)
 		switch {
 		case errors.Is(why, member.ErrRemoved), a.leaderless(run):
 			a.giveUp(run)
@@ -333,8 +333,9 @@ func (a *Agent) superviseChildren(ctx context.Context) (stop func(why error) err
 			a.giveUp(run)
 		default:
 			a.leave(run)
+			settle = detachSettles
 		}
-		gone() // before the apiserver stops, unless that could not wait
+		gone(settle) // before the apiserver stops, unless that could not wait
 		cancel()
 		return <-done
 	}

@@ -69,12 +69,16 @@ func TestAPlannedStopLeavesTheLoadBalancerFirst(t *testing.T) {
 			eventually(t, "it runs",
 				func() bool { s, _ := a.supervisor.StatusOf(replica.APIServer); return s.State == supervisor.Ready })
 			var apiserver supervisor.Status
+			begin := time.Now()
 			b.onDetach = func(context.Context) {
 				time.Sleep(time.Second) // as an operation takes
 				apiserver, _ = a.supervisor.StatusOf(replica.APIServer)
 			}
 			if err := stop(nil); err != nil {
 				t.Error(err)
+			}
+			if took := time.Since(begin); c.want != nil && took < time.Second+detachSettles {
+				t.Errorf("all has stopped after %s: new connections may still come", took)
 			}
 			if got := b.asked; !slices.Equal(got, c.want) || c.want != nil && apiserver.State != supervisor.Ready {
 				t.Errorf("asked %q; the apiserver was %q a second later", got, apiserver.State)

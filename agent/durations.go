@@ -3,7 +3,9 @@ package agent
 import (
 	"time"
 
+	"github.com/quorate/quorate/controlplane"
 	"github.com/quorate/quorate/etcdmember/member"
+	"github.com/quorate/quorate/internal/replica"
 )
 
 // This page has the durations that the agent names, in the order of a replica's life. The limits of the
@@ -182,12 +184,15 @@ const stopPatience = 8 * time.Second
 // The limits of a planned stop. GCE cuts the power about 90 s after it asked.
 const (
 	releaseTimeout = 10 * time.Second
-	// detachTimeout is for leaving the load balancer, at the same time as etcd's leadership is handed over and leases
-	// are released. Google takes 5 to 30 s. An operation that is not over by then goes on, and after it the apiserver
-	// still serves for 5 s.
-	detachTimeout = member.HandOverTimeout + releaseTimeout
+	// detachSettles is how long after its detachment from the load balancer a VM still serves everything: with the time
+	// for which a stopping apiserver does, it is what Google may take until new connections go elsewhere.
+	detachSettles = replica.SettleTime - controlplane.ShutdownDelay
+	// detachTimeout is for leaving the load balancer, and begins when etcd's leadership is handed over and leases are
+	// released. Google takes 5 to 30 s. An operation that is not over by then goes on, and after it the apiserver still
+	// serves for its ShutdownDelay.
+	detachTimeout = member.HandOverTimeout + releaseTimeout + detachSettles
 	// orphanTimeout is how long an apiserver may take to stop whose member was removed or has no quorum: it can answer
-	// nobody any more, and waits in vain for etcd until its own limit of 35 s. Within this much load balancers see that
+	// nobody any more, and waits in vain for etcd until its own limit of 30 s. Within this much load balancers see that
 	// it is not ready.
 	orphanTimeout = 6 * time.Second
 	// giveUpTimeout is for etcd's own end. One that is not gone by then is blocked in the kernel, and is left to what

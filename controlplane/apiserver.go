@@ -18,14 +18,15 @@ import (
 // How an apiserver goes. GCE cuts the power about 90 s after it asks a VM to stop; the components before it and etcd
 // after it need their share.
 const (
-	// shutdownDelay is how long /readyz says no while requests are still served: a load balancer that asks every second
-	// or two and leaves after two misses has moved the clients by then.
-	shutdownDelay = 5 * time.Second
+	// ShutdownDelay is how long /readyz says no while requests are still served. The load balancer's health check takes
+	// replica.UnhealthyAfter misses to see it. What a load balancer needs beyond, the agent waits before it asks the
+	// apiserver to stop.
+	ShutdownDelay = 5 * time.Second
 	// watchGrace is how long watches may take to end. With none given the process waits for them until the request
 	// time-out, 60 s.
 	watchGrace = 5 * time.Second
 	// requestGrace is for requests in flight. A longer one is cut.
-	requestGrace = 25 * time.Second
+	requestGrace = 20 * time.Second
 )
 
 // unprivilegedPorts begin here: who listens below needs a capability.
@@ -52,7 +53,7 @@ func (in Input) apiServer(address netip.Addr, auditPolicy string) supervisor.Spe
 			{"v", "2"},
 		}))
 	s.Start, s.Live, s.Ready = in.apiServerProbes()
-	s.StopTimeout = shutdownDelay + watchGrace + requestGrace
+	s.StopTimeout = ShutdownDelay + watchGrace + requestGrace
 	if s.RunAs != nil && in.Cluster.Endpoint.Port < unprivilegedPorts {
 		s.RunAs.Capabilities = []uintptr{unix.CAP_NET_BIND_SERVICE}
 	}
@@ -73,7 +74,7 @@ func (in Input) servingFlags(address netip.Addr) flags {
 		{"endpoint-reconciler-type", "lease"},
 		// An HTTP/2 connection would stay where the load balancer once put it: one request in a thousand ends its own.
 		{"goaway-chance", "0.001"},
-		{"shutdown-delay-duration", shutdownDelay.String()},
+		{"shutdown-delay-duration", ShutdownDelay.String()},
 		{"shutdown-watch-termination-grace-period", watchGrace.String()},
 		{"shutdown-send-retry-after", "true"},
 	}, tlsFlags(in.Files.Leaf(certs.APIServer)))

@@ -138,20 +138,20 @@ func (p *Backend) attach(ctx context.Context, b Balancer, group string) bool {
 }
 
 // Leave begins to take this VM out of the load balancer before what serves its clients stops. wanted is the group that
-// the document names now; nothing: none. wait returns when new connections go elsewhere, and after limit in any case:
-// the health check does it then.
-func (p *Backend) Leave(ctx context.Context, wanted string, limit time.Duration) (wait func()) {
+// the document names now; nothing: none. wait returns so long after the detachment, and after limit in any case: the
+// health check does it then.
+func (p *Backend) Leave(ctx context.Context, wanted string, limit time.Duration) (wait func(settle time.Duration)) {
 	balancer, group := p.known()
 	// A former agent may have attached it, and this one may not have got as far.
 	group = cmp.Or(wanted, group)
 	if balancer == nil || group == "" {
-		return func() {}
+		return func(time.Duration) {}
 	}
 	ctx, cancel := context.WithTimeout(ctx, limit)
-	done := make(chan struct{})
+	done := make(chan bool, 1)
 	go func() {
-		defer close(done)
 		detached, err := balancer.Detach(ctx, group)
+		defer func() { done <- detached }()
 		switch {
 		case err != nil && !errors.Is(err, context.Canceled):
 			p.log.Warn("the load balancer has this VM still: its health check takes it out", "group", group, "err",
@@ -160,8 +160,10 @@ func (p *Backend) Leave(ctx context.Context, wanted string, limit time.Duration)
 			p.log.Info("detached this VM from the load balancer", "group", group)
 		}
 	}()
-	return func() {
+	return func(settle time.Duration) {
 		defer cancel()
-		<-done
+		if <-done {
+			_ = backoff.Sleep(ctx, settle)
+		}
 	}
 }

@@ -213,10 +213,10 @@ func TestAStopLeavesWhereTheVMIs(t *testing.T) {
 		b := &backends{attached: true}
 		_, source := tracked(slog.New(slog.DiscardHandler))
 		p := NewBackend(slog.New(slog.DiscardHandler), source)
-		p.Leave(t.Context(), c.wanted, time.Second)() // there is nothing to be reached with
+		p.Leave(t.Context(), c.wanted, time.Second)(0) // there is nothing to be reached with
 		p.Open(b)
 		p.in(c.in)
-		p.Leave(t.Context(), c.wanted, time.Second)()
+		p.Leave(t.Context(), c.wanted, time.Second)(0)
 		if got := b.took(); !slices.Equal(got, c.want) {
 			t.Errorf("%s: asked %q", name, got)
 		}
@@ -231,7 +231,7 @@ func TestALoadBalancerThatHangsHoldsNoStopUp(t *testing.T) {
 		p := NewBackend(slog.New(slog.DiscardHandler), source)
 		p.Open(b)
 		begin := time.Now()
-		p.Leave(t.Context(), "demo", 12*time.Second)()
+		p.Leave(t.Context(), "demo", 12*time.Second)(time.Second)
 		if took := time.Since(begin); took != 12*time.Second {
 			t.Errorf("it takes %s", took)
 		}
