@@ -9,8 +9,11 @@ import (
 	"io"
 	"net/http"
 	"os"
+	"os/signal"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
+	"syscall"
 	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
@@ -38,9 +41,10 @@ func standInIfAsked() {
 // standIn serves until it is killed.
 func standIn(args []string) error {
 	flags := flag.NewFlagSet(replica.APIServer, flag.ExitOnError)
-	var port, leaf, servers, authority, client string
+	var port, leaf, servers, authority, client, delay string
 	known := map[string]*string{"secure-port": &port, "tls-cert-file": &leaf, "etcd-servers": &servers,
-		"etcd-cafile": &authority, "etcd-certfile": &client}
+		"etcd-cafile": &authority, "etcd-certfile": &client,
+		"shutdown-delay-duration": &delay}
 	for _, arg := range args {
 		name, _, _ := strings.Cut(strings.TrimPrefix(arg, "--"), "=")
 		if to, ok := known[name]; ok {
@@ -66,7 +70,63 @@ func standIn(args []string) error {
 		}
 	})
 	answers.HandleFunc("/apis/rbac.authorization.k8s.io/", keepRole)
-	return http.ListenAndServeTLS(":"+port, leaf, leaf, answers)
+	answers.HandleFunc("/api/v1/namespaces/default", func(w http.ResponseWriter, r *http.Request) {
+		if _, err := etcd.Get(r.Context(), "namespaces"); err != nil {
+			http.Error(w, err.Error(), http.StatusInternalServerError)
+		}
+	})
+	server := &http.Server{Addr: ":" + port, Handler: answers}
+	if _, err := os.Stat(filepath.Join(filepath.Dir(os.Args[0]), standInOrder)); err == nil {
+		return goesInOrder(server, leaf, delay)
+	}
+	return server.ListenAndServeTLS(leaf, leaf)
+}
+
+// standInOrder is a file next to the stand-in with which it takes its time to stop, as kube-apiserver does. Without it
+// a signal ends it at once, which saves the cases their time.
+const standInOrder = "in-order"
+
+// goesInOrder serves until it is asked to stop, and then as kube-apiserver does: it says that it is not ready, and
+// serves for the delay; from then on everybody is told to come again, on another connection; then it ends what is idle.
+func goesInOrder(server *http.Server, leaf, lasts string) error {
+	delay, err := time.ParseDuration(lasts)
+	if err != nil {
+		return err
+	}
+	var going, refusing atomic.Bool
+	answers := server.Handler
+	server.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch {
+		case going.Load() && r.URL.Path == "/readyz":
+			http.Error(w, "shutting down", http.StatusInternalServerError)
+		case refusing.Load():
+			w.Header().Set("Connection", "close")
+			w.Header().Set("Retry-After", "1")
+			http.Error(w, "shutting down", http.StatusTooManyRequests)
+		default:
+			answers.ServeHTTP(w, r)
+		}
+	})
+	asked := make(chan os.Signal, 1)
+	signal.Notify(asked, syscall.SIGTERM)
+	failed := make(chan error, 1)
+	go func() { failed <- server.ListenAndServeTLS(leaf, leaf) }()
+	select {
+	case err := <-failed:
+		return err
+	case <-asked:
+	}
+	going.Store(true)
+	time.Sleep(delay)
+	refusing.Store(true)
+	time.Sleep(time.Second) // requests in flight end meanwhile
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	if err := server.Shutdown(ctx); err != nil {
+		return err
+	}
+	os.Exit(0)
+	return nil
 }
 
 // keepRole keeps a role as it is applied, until the VM's power goes: the agent grants its own, and looks for them
