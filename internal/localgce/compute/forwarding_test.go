@@ -1,8 +1,10 @@
 package compute_test
 
 import (
+	"fmt"
 	"reflect"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -36,6 +38,10 @@ func TestAForwardingRuleLeadsToWhatIsAttached(t *testing.T) {
 		before := w.changed
 		_, there, err := w.Surroundings(w.t.Context(), s)
 		w.do(err)
+		group := slices.IndexFunc(there, func(r gce.Resource) bool { return r.Kind == gce.EndpointGroup })
+		if err := w.DeleteResource(w.t.Context(), there[group]); !strings.Contains(fmt.Sprint(err), "is already being used by") {
+			w.t.Errorf("a group is deleted that a backend service has: %v", err)
+		}
 		rule := slices.IndexFunc(there, func(r gce.Resource) bool { return r.Kind == gce.ForwardingRule })
 		w.do(w.DeleteResource(w.t.Context(), there[rule]))
 		if got := w.server.Forwardings(); len(got) > 0 || w.changed == before {

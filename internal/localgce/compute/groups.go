@@ -190,6 +190,9 @@ func (c *Server) insertGroup(w http.ResponseWriter, r *http.Request) {
 func (c *Server) deleteGroup(w http.ResponseWriter, r *http.Request) {
 	c.order(w, r, "delete", "compute."+groupKind+".delete", func() (job, *refusal) {
 		g, refused := c.namedGroup(r)
+		if user := c.userOf(g); user != "" && refused == nil {
+			refused = inUse(g.target, user)
+		}
 		return job{target: g.target, then: func() error {
 			c.groups.mu.Lock()
 			c.groups.list = slices.DeleteFunc(c.groups.list, func(x *group) bool { return x.id == g.id })
@@ -197,6 +200,18 @@ func (c *Server) deleteGroup(w http.ResponseWriter, r *http.Request) {
 			return c.changedForwarding()
 		}}, refused
 	})
+}
+
+// userOf is the path of a backend service that has a group; empty: none has.
+func (c *Server) userOf(g group) string {
+	for _, o := range c.kept.all() {
+		if s, ok := o.asked.(backendServiceRequest); ok && slices.ContainsFunc(s.Backends, func(b backendRequest) bool {
+			return partial(b.Group) == g.path()
+		}) {
+			return o.path()
+		}
+	}
+	return ""
 }
 
 // namedGroup is the group that a request names.
