@@ -3,16 +3,11 @@ package localgce
 import (
 	"net/netip"
 	"slices"
-	"time"
 
 	"github.com/quorate/quorate/internal/localgce/balancer"
 	"github.com/quorate/quorate/internal/localgce/instance"
 	"github.com/quorate/quorate/internal/replica"
 )
-
-// settleTime is how long a change of a load balancer that the Compute API made takes to be felt: Google's take about as
-// long. The endpoint's own is at once.
-const settleTime = 5 * time.Second
 
 // ownForwarding is that of the endpoint while no forwarding rule has its address: every VM is behind it, where its zone
 // has no endpoint group, and asked as the load balancers are that quorate makes.
@@ -55,12 +50,13 @@ func (p *Project) forwarded(v *vm) (out []netip.Addr) {
 	return out
 }
 
-// services are what is balanced now, over those VMs that Google knows.
+// services are what is balanced now, over those VMs that Google knows. What the Compute API made takes as long to feel a
+// change as a master has to reckon with; the endpoint's own feels it at once.
 func (p *Project) services() (out []balancer.Service) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, f := range p.forwardings() {
-		s := balancer.Service{Forwarding: f, Settle: settleTime}
+		s := balancer.Service{Forwarding: f, Settle: replica.SettleTime}
 		if !p.ruled && f.Address == p.conf.Endpoint {
 			s.Settle = 0
 		}
