@@ -35,11 +35,11 @@
 //
 // The Compute API makes, stops and deletes VMs and disks as Google's does: by operations that take their time, once for
 // each requestId, and not what another operation is changing. It is for what runs outside of the VMs; they only read,
-// and attach themselves to endpoint groups and detach themselves where their account's roles allow it. A forwarding rule
-// is in force: its address leads to the endpoints of its backend service's groups that pass its health check, some
-// seconds after a change (package balancer). Until one has the project's endpoint, that leads to every VM, in a zone with
-// an endpoint group to what is attached to it. Firewall rules are kept, and nothing enforces them. All of these are lost
-// when the project ends.
+// and attach themselves to endpoint groups and detach themselves where their account's roles allow it. A forwarding
+// rule is in force: its address leads to the endpoints of its backend service's groups that pass its health check, some
+// seconds after a change (package balancer). Until one has the project's endpoint, that leads to every VM, in a zone
+// with an endpoint group to what is attached to it. Firewall rules are kept, and nothing enforces them. All of these
+// are lost when the project ends.
 // A request that asks for what cannot be had here is refused with the field's name: a VM has a boot disk of an image
 // (all boot the same), a data disk that is there, the one network and the one service account. Its faults meet one
 // request in so many: the nth, its answer alone, its operation (fault.Fault).

@@ -23,8 +23,8 @@ func (p *Project) ownForwarding() instance.Forwarding {
 	return f
 }
 
-// serves says whether the endpoint's own load balancer sends anything to a VM: where its zone has endpoint groups, it is
-// attached to one of them.
+// serves says whether the endpoint's own load balancer sends anything to a VM: where its zone has endpoint groups, it
+// is attached to one of them.
 func (p *Project) serves(v *vm) bool { return p.compute == nil || p.compute.Serves(v.Zone, v.ID) }
 
 // forwardings are what is forwarded, and to which instances. The endpoint's own is none any more once a forwarding rule
@@ -33,7 +33,8 @@ func (p *Project) forwardings() (out []instance.Forwarding) {
 	if p.compute != nil {
 		out = p.compute.Forwardings()
 	}
-	p.ruled = p.ruled || slices.ContainsFunc(out, func(f instance.Forwarding) bool { return f.Address == p.conf.Endpoint })
+	p.ruled = p.ruled || slices.ContainsFunc(out,
+		func(f instance.Forwarding) bool { return f.Address == p.conf.Endpoint })
 	if !p.ruled {
 		out = append(out, p.ownForwarding())
 	}
@@ -50,8 +51,8 @@ func (p *Project) forwarded(v *vm) (out []netip.Addr) {
 	return out
 }
 
-// services are what is balanced now, over those VMs that Google knows. What the Compute API made takes as long to feel a
-// change as a master has to reckon with; the endpoint's own feels it at once.
+// services are what is balanced now, over those VMs that Google knows. What the Compute API made takes as long to feel
+// a change as a master has to reckon with; the endpoint's own feels it at once.
 func (p *Project) services() (out []balancer.Service) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -10,7 +10,7 @@ import (
 // pool is what is known of a service's endpoints. Pure: it is told times and outcomes.
 type pool struct {
 	endpoints map[uint64]*endpoint // by the instance's id
-	// coming are the choices that are not in force yet, each with the time at which it was made; now is the one that is.
+	// coming are the choices that are not in force yet, each with the time when it was made; now is the one that is.
 	coming []dated
 	now    choice
 }
@@ -137,5 +137,6 @@ func (p *pool) inForce(now time.Time, s Service) choice {
 }
 
 func (c choice) equal(o choice) bool {
-	return slices.Equal(c.in, o.in) && slices.Equal(c.kept, o.kept) && slices.Equal(c.names, o.names) && c.open == o.open
+	return slices.Equal(c.in, o.in) && slices.Equal(c.kept, o.kept) && slices.Equal(c.names, o.names) &&
+		c.open == o.open
 }

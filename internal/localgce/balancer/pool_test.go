@@ -19,9 +19,9 @@ type world struct {
 
 // newWorld has VMs a, b and c, which run and are endpoints, with the numbers of the check that quorate makes.
 func newWorld(settle time.Duration) *world {
-	w := &world{pool: newPool(), now: time.Unix(1e9, 0), service: Service{Settle: settle, Forwarding: instance.Forwarding{
-		Address: netip.MustParseAddr("10.240.0.100"), Port: 443, Drain: time.Minute, Check: instance.HealthCheck{
-			Interval: time.Second, Timeout: time.Second, Healthy: 1, Unhealthy: 2}}}}
+	w := &world{pool: newPool(), now: time.Unix(1e9, 0), service: Service{Settle: settle,
+		Forwarding: instance.Forwarding{Address: netip.MustParseAddr("10.240.0.100"), Port: 443, Drain: time.Minute,
+			Check: instance.HealthCheck{Interval: time.Second, Timeout: time.Second, Healthy: 1, Unhealthy: 2}}}}
 	for n, name := range []string{"a", "b", "c"} {
 		w.service.Backends = append(w.service.Backends, Backend{ID: uint64(n + 1), Name: name, Running: true,
 			Address: netip.AddrFrom4([4]byte{10, 240, 0, byte(n + 2)})})
@@ -38,9 +38,10 @@ func (w *world) second(ready ...string) {
 	w.now = w.now.Add(time.Second)
 }
 
-// leave takes a VM out of its group, or back in where it was out.
+// leave takes a VM out of its group.
 func (w *world) leave(name string) {
-	w.service.Backends = slices.DeleteFunc(slices.Clone(w.service.Backends), func(b Backend) bool { return b.Name == name })
+	w.service.Backends = slices.DeleteFunc(slices.Clone(w.service.Backends),
+		func(b Backend) bool { return b.Name == name })
 }
 
 // want compares who gets new connections, and who keeps old ones, by the last figures of their addresses.

@@ -23,8 +23,8 @@ type prober struct {
 
 func newProber(namespace string) prober { return prober{namespace} }
 
-// ask asks one backend at the balanced address, as Google's probers do: the mark leads there. A VM without a local route
-// for that address is not ready.
+// ask asks one backend at the balanced address, as Google's probers do: the mark leads there. A VM without a local
+// route for that address is not ready.
 func (p prober) ask(ctx context.Context, s Service, backend netip.Addr) bool {
 	ctx, cancel := context.WithTimeout(ctx, s.Check.Timeout)
 	defer cancel()

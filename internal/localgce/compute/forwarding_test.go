@@ -39,7 +39,8 @@ func TestAForwardingRuleLeadsToWhatIsAttached(t *testing.T) {
 		_, there, err := w.Surroundings(w.t.Context(), s)
 		w.do(err)
 		group := slices.IndexFunc(there, func(r gce.Resource) bool { return r.Kind == gce.EndpointGroup })
-		if err := w.DeleteResource(w.t.Context(), there[group]); !strings.Contains(fmt.Sprint(err), "is already being used by") {
+		err = w.DeleteResource(w.t.Context(), there[group])
+		if !strings.Contains(fmt.Sprint(err), "is already being used by") {
 			w.t.Errorf("a group is deleted that a backend service has: %v", err)
 		}
 		rule := slices.IndexFunc(there, func(r gce.Resource) bool { return r.Kind == gce.ForwardingRule })
