@@ -162,7 +162,7 @@ func (b *Balancer) Members(address netip.Addr) (list []string, open bool) {
 	defer b.mu.Unlock()
 	for k, p := range b.pools {
 		if k.address == address && b.script != "" {
-			list, open = slices.Clone(p.now.names), p.now.open
+			list, open = slices.Sorted(slices.Values(p.now.names)), p.now.open
 		}
 	}
 	return list, open
