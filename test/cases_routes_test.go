@@ -12,8 +12,8 @@ import (
 	"github.com/quorate/quorate/internal/replica"
 )
 
-// routeBack is how soon after its loss the endpoint's route is there again: a check each second, and what a busy machine
-// adds.
+// routeBack is how soon after its loss the endpoint's route is there again: a check each second, and what a busy
+// machine adds.
 const routeBack = 5 * time.Second
 
 // A load balancer delivers packets with the endpoint's address, and nothing but a route of the VM's own makes them

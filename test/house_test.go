@@ -23,6 +23,7 @@ var floors = []string{
 	"cmd/quorate", "cmd/localgce",
 	"cmd/quorate/gathering", "cmd/quorate/observer", "cmd/quorate/restoring", "cmd/quorate/statustext",
 	"cmd/quorate/recordtext", "cmd/quorate/kubeconfig", "cmd/quorate/terminal/terminaltest",
+	"cmd/quorate/tone",
 	"cmd/quorate/cluster", "cmd/quorate/command", "cmd/quorate/terminal", "cmd/quorate/master", "cmd/quorate/version",
 	"cmd/quorate/fault",
 	"test/bench", "test",

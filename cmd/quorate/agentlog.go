@@ -17,8 +17,8 @@ import (
 	"github.com/quorate/quorate/systemd"
 )
 
-// openAgentLog begins the agent's log on stderr, and in the last words. From then on nothing in this process waits for stderr or dies with it,
-// whether a journal stands still, a disk is full, or the reader is gone.
+// openAgentLog begins the agent's log on stderr, and in the last words. From then on nothing in this process waits for
+// stderr or dies with it, whether a journal stands still, a disk is full, or the reader is gone.
 func openAgentLog(words *lastwords.Keeper) *asynclog.Log {
 	// Go ends a process that writes to a broken stdout or stderr, unless SIGPIPE is heard somewhere. Ignoring it would
 	// do as well, but the children would inherit that.

@@ -62,8 +62,8 @@ answers. With -o json or yaml the field "verdict" says the same, and "notWell" w
 // clusterLineTimeout bounds what a status asks of others, after it has said what this machine knows.
 const clusterLineTimeout = 3 * time.Second
 
-// showCluster says how the cluster is, by what the replicas report, where this machine knows which one it belongs to. It
-// does not ask the endpoint: on a master that is the master's own apiserver.
+// showCluster says how the cluster is, by what the replicas report, where this machine knows which one it belongs to.
+// It does not ask the endpoint: on a master that is the master's own apiserver.
 func showCluster(cmd *cobra.Command, run string) error {
 	_, c, _, known, err := agent.Remembered(run, master.BakedFile)
 	if !known || err != nil {

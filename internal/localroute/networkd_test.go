@@ -19,7 +19,8 @@ const (
 	checkPeriod, mostGap = time.Second, 2 * time.Second
 )
 
-// beginNetworkd has networkd configure eth0 with the image's own settings, but for the address, which no DHCP gives here.
+// beginNetworkd has networkd configure eth0 with the image's own settings, but for the address, which no DHCP gives
+// here.
 const beginNetworkd = `mount -t tmpfs tmpfs /run
 mount -t sysfs -o ro sysfs /sys
 mkdir -p /run/dbus /run/systemd/network /run/systemd/networkd.conf.d /run/systemd/netif/links /run/systemd/netif/leases

@@ -103,7 +103,8 @@ func (g *Gathering) Gather(ctx context.Context) (*support.File, error) {
 	if g.cluster != nil {
 		facts = g.readBucket(asking)
 	}
-	g.file = support.NewFile(support.NewFilter(g.names(facts), support.Configured(g.cluster)), g.on(), version.Text(), g.now)
+	filter := support.NewFilter(g.names(facts), support.Configured(g.cluster))
+	g.file = support.NewFile(filter, g.on(), version.Text(), g.now)
 	g.file.Document("versions.json", g.versions())
 	if g.cluster != nil {
 		g.file.Document("document.json", g.cluster)
