@@ -108,10 +108,18 @@ alerts: ## docs/alerts.yaml in Prometheus' own engine, a module of its own
 addons: kubernetes etcd ## Three managers over a thousand objects, and two versions of a set, and kube-addon-manager (35 minutes)
 	QUORATE_ADDONS=1 $(GO) test -count 1 -timeout 60m -v ./addons
 
-bench: build kubernetes etcd ## Boots, repairs and write stalls against the floor; memory and idle CPU (root, about 25 minutes)
+bench: build kubernetes etcd monit ## Boots, repairs and write stalls against the floor; memory and idle CPU; the watch of the kubelet against others (root, about 45 minutes)
+	@test -s bin/image/root.tar || $(MAKE) image
 	$(GO) test -run '^$$' -bench . -benchtime 200ms ./certs ./etcdmember/table ./internal/record/bucket
 	$(GO) test -run '^$$' -bench Watch -benchtime 1x ./etcdmember/member
 	$(GO) run ./test/bench
+
+bench-watch: build kubernetes etcd monit ## Of bench the watch of the kubelet alone (root, 20 minutes; bakes the image if there is none)
+	@test -s bin/image/root.tar || $(MAKE) image
+	$(GO) run ./test/bench -only watch
+
+monit: ## Debian's monit, not installed, for bench
+	@test/bench/monit.sh bin/monit
 
 mutate: ## Faults in the membership's deciders, each of which a test has to notice (at most 20 minutes)
 	$(GO) run ./test/mutate
@@ -131,4 +139,4 @@ vuln: ## Known vulnerabilities, where the machine can reach their data
 clean: demo-down ## Remove what was built here; the caches outside the repository stay
 	rm -rf bin $(STATE)
 
-.PHONY: help demo man demo-watch demo-check demo-down test cases check cases-systemd deps build kubernetes coredns etcd etcd-former image install image-test examples-test race guest chaos faults alerts addons bench mutate fuzz lint vuln clean
+.PHONY: help demo man demo-watch demo-check demo-down test cases check cases-systemd deps build kubernetes coredns etcd etcd-former image install image-test examples-test race guest chaos faults alerts addons bench bench-watch monit mutate fuzz lint vuln clean

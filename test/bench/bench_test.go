@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/quorate/quorate/internal/localgce"
+	"github.com/quorate/quorate/test/bench/rivals"
 )
 
 func TestMain(m *testing.M) {
@@ -72,10 +73,10 @@ func TestAMissedGoalIsLoud(t *testing.T) {
 func TestFlagsThatMakeNoSenseAreRefused(t *testing.T) {
 	for args, says := range map[string]string{
 		"-rounds 0":    "at least one is needed",
-		"-only two":    "one, three, memory and repair are known",
+		"-only two":    "one, three, memory, repair and watch are known",
 		"-o yaml":      "json is known",
 		"up":           "only flags are known",
-		"-only one,,x": "one, three, memory and repair are known",
+		"-only one,,x": "one, three, memory, repair and watch are known",
 	} {
 		if _, err := parse(strings.Fields(args)); err == nil || !strings.Contains(err.Error(), says) {
 			t.Errorf("%s: %v, want %q", args, err, says)
@@ -87,19 +88,6 @@ func TestFlagsThatMakeNoSenseAreRefused(t *testing.T) {
 func TestTenRoundsAreMeasuredUnlessOtherwiseTold(t *testing.T) {
 	if f, err := parse(nil); err != nil || f.rounds != 10 {
 		t.Errorf("%d rounds, %v", f.rounds, err)
-	}
-}
-
-func TestUsageOfThisProcessCanBeRead(t *testing.T) {
-	rss, file, err := memoryOf(os.Getpid())
-	if err != nil || rss < 1 || file <= 0 || file > rss {
-		t.Errorf("%v MiB, of it files %v, %v", rss, file, err)
-	}
-	if _, err := cpuOf(os.Getpid()); err != nil {
-		t.Error(err)
-	}
-	if _, err := descendant(os.Getpid(), "no-such-program", "x"); err == nil {
-		t.Error("a process that is not there was found")
 	}
 }
 
@@ -142,8 +130,47 @@ func TestARepairIsBoundedInSecondsAndShownBesideTheFloor(t *testing.T) {
 	}
 }
 
+// The table of the watch has a line for each fault and rival, with what was not healed in time, and a promise that was
+// not kept is a missed goal.
+func TestTheWatchIsShownNextToItsRivals(t *testing.T) {
+	r := results{Watch: &rivals.Result{Costs: []rivals.Cost{{Rival: rivals.MonitSlow, CPU: 0.25}}}}
+	for _, f := range rivals.Faults() {
+		for i, name := range rivals.Names {
+			o := rivals.Outcome{Rival: name, Fault: f, Seen: 0.5, Well: float64(i + 1), Limit: 150, Load: "2.00 1 1"}
+			if name == rivals.Systemd && f == rivals.RuntimeHangs {
+				o.Well = 0
+			}
+			r.Watch.Outcomes = append(r.Watch.Outcomes, o)
+		}
+	}
+	var out strings.Builder
+	if err := r.print(&out, ""); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"not in 150 s: 1 of 1", "0.5 (0.5-0.5)", "4.0 (4.0-4.0)         4.0", "0.25", "2.00"} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("no %q in\n%s", want, out.String())
+		}
+	}
+	if r.missed() {
+		t.Errorf("all goals are kept\n%s", out.String())
+	}
+	for what, spoil := range map[string]func(*rivals.Outcome){
+		"late":  func(o *rivals.Outcome) { o.Well, o.Seen = 400, 400 },
+		"never": func(o *rivals.Outcome) { o.Well, o.Seen = 0, 0 },
+		"wrong": func(o *rivals.Outcome) { o.Wrong = 1 },
+		"lost":  func(o *rivals.Outcome) { o.Lost = 1 },
+	} {
+		spoiled := results{Watch: &rivals.Result{Outcomes: slices.Clone(r.Watch.Outcomes)}}
+		spoil(&spoiled.Watch.Outcomes[0])
+		if !spoiled.missed() {
+			t.Errorf("%s is no miss", what)
+		}
+	}
+}
+
 // titles are of what each part prints.
-var titles = map[string]string{"summary": "floor median", "phases": "where the time of"}
+var titles = map[string]string{"summary": "floor median", "phases": "where the time of", "watch": "watched by"}
 
 func TestOnlyWhatRanIsPrinted(t *testing.T) {
 	both := comparison{Quorate: []round{{Took: 1}}, Floor: []round{{Took: 1}}}
@@ -155,6 +182,7 @@ func TestOnlyWhatRanIsPrinted(t *testing.T) {
 		"three":  {results{Three: &both}, "phases summary"},
 		"memory": {results{Usage: []usage{{Name: "agent"}}}, "summary"},
 		"repair": {results{Repair: &repairs{Quorate: []repair{{}}, Floor: []repair{{}}}}, "summary"},
+		"watch":  {results{Watch: &rivals.Result{}}, "summary watch"},
 	} {
 		var out strings.Builder
 		if err := c.print(&out, ""); err != nil {

@@ -52,11 +52,7 @@ func (b *bench) floorWorld(_ context.Context, n int) (*world, error) {
 	if err != nil {
 		return nil, err
 	}
-	text, err := document(n)
-	if err != nil {
-		return nil, err
-	}
-	cluster, err := replica.Load(replica.Source{Name: "floor", Data: []byte(text)})
+	cluster, err := replica.Load(replica.Source{Name: "floor", Data: []byte(document(w.conf(), ""))})
 	if err != nil {
 		return nil, err
 	}

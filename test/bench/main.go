@@ -5,13 +5,15 @@
 //	memory   the agent's resident memory and its CPU while nothing happens, without its children
 //	repair   a recreated VM, with its disk and with an empty one, to a voter and to /readyz; and how long writes stall
 //	         when a follower is lost, when the leader is lost, and when the leader is stopped as planned
+//	watch    a kubelet and a runtime that break in ten ways: how soon that is seen and made good, and what is done
+//	         wrongly, by quorate and by what else watches a kubelet (./rivals); and what each costs
 //
-// All but memory are held against a floor: etcd, its health, then kube-apiserver, started by a program of 70 lines
+// The first four but memory are held against a floor: etcd, its health, then kube-apiserver, started by a program of 70 lines
 // (./floor) with certificates and flags that are ready-made, in VMs of the same local GCE project. Rounds of quorate
 // and of the floor take turns, because machines are never quiet for long; the table shows medians and the extremes
 // next to them. Below it stands where quorate's time went, phase by phase.
 //
-//	go run ./test/bench [-rounds 10] [-bin bin] [-only one,three,memory,repair] [-o json] [-strict]
+//	go run ./test/bench [-rounds 10] [-bin bin] [-only one,three,memory,repair,watch] [-o json] [-strict]
 //
 // It needs root. Its files are in a folder of their own and are gone afterwards, unless -keep says otherwise.
 package main
@@ -45,6 +47,10 @@ const (
 	goalFollowerLost  = 0.1
 	goalLeaderLost    = 2.0
 	goalLeaderStopped = 0.1
+
+	goalExitSeen  = 1.0 // an end of a process
+	goalHang      = 45.0
+	goalStartHang = 315.0 // five minutes, and what a restart takes
 )
 
 // The exit codes.
@@ -61,7 +67,9 @@ type flags struct {
 	settle, watch  time.Duration
 	strict, keep   bool
 	one, three, mb bool // parts that run
-	repair         bool
+	repair, rivals bool
+	image, monit   string
+	budget         time.Duration
 }
 
 func main() {
@@ -89,7 +97,10 @@ func parse(args []string) (flags, error) {
 	set.IntVar(&f.rounds, "rounds", 10, "rounds of quorate, and as many of the floor: the goals are medians of ten; "+
 		"raft's random election time-out alone makes a boot of the floor vary by 0.9 s")
 	set.StringVar(&f.bin, "bin", "bin", "the folder with quorate, etcd and the Kubernetes programs")
-	set.StringVar(&f.only, "only", "one,three,memory,repair", "the parts to run")
+	set.StringVar(&f.only, "only", "one,three,memory,repair,watch", "the parts to run")
+	set.StringVar(&f.image, "image", "bin/image/root.tar", "the baked image's tree, for watch")
+	set.StringVar(&f.monit, "monit", "bin/monit", "Debian's monit (test/bench/monit.sh), for watch")
+	set.DurationVar(&f.budget, "faults", 15*time.Minute, "how long watch begins faults for")
 	set.StringVar(&f.output, "o", "", "json: print the results as JSON")
 	set.DurationVar(&f.settle, "settle", 30*time.Second,
 		"how long three ready replicas are left alone before their CPU is counted")
@@ -109,8 +120,10 @@ func parse(args []string) (flags, error) {
 			f.mb = true
 		case "repair":
 			f.repair = true
+		case "watch":
+			f.rivals = true
 		default:
-			return f, fmt.Errorf("-only %q: one, three, memory and repair are known", part)
+			return f, fmt.Errorf("-only %q: one, three, memory, repair and watch are known", part)
 		}
 	}
 	switch {
@@ -142,30 +155,43 @@ func run(ctx context.Context, f flags) (missed bool, err error) {
 		return false, err
 	}
 	b := &bench{flags: f, dir: dir}
-	if err := b.buildFloor(ctx); err != nil {
-		return false, err
-	}
 	r := results{Started: time.Now().UTC(), Machine: machine()}
-	if f.one {
-		if err := b.compare(ctx, 1, &r.One); err != nil {
-			return false, err
-		}
-	}
-	if f.three {
-		if err := b.compare(ctx, 3, &r.Three); err != nil {
-			return false, err
-		}
-	}
-	if f.mb {
-		if r.Usage, err = b.usage(ctx); err != nil {
-			return false, err
-		}
-	}
-	if f.repair {
-		if r.Repair, err = b.repairs(ctx); err != nil {
-			return false, err
-		}
+	if err := b.measure(ctx, &r); err != nil {
+		return false, err
 	}
 	r.Ended, r.Load = time.Now().UTC(), load()
 	return r.missed(), r.print(os.Stdout, f.output)
+}
+
+// measure runs the parts that were asked for.
+func (b *bench) measure(ctx context.Context, r *results) (err error) {
+	if b.one || b.three || b.repair {
+		if err := b.buildFloor(ctx); err != nil {
+			return err
+		}
+	}
+	if b.one {
+		if err := b.compare(ctx, 1, &r.One); err != nil {
+			return err
+		}
+	}
+	if b.three {
+		if err := b.compare(ctx, 3, &r.Three); err != nil {
+			return err
+		}
+	}
+	if b.mb {
+		if r.Usage, err = b.usage(ctx); err != nil {
+			return err
+		}
+	}
+	if b.repair {
+		if r.Repair, err = b.repairs(ctx); err != nil {
+			return err
+		}
+	}
+	if b.rivals {
+		r.Watch, err = b.watches(ctx)
+	}
+	return err
 }

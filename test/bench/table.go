@@ -9,6 +9,8 @@ import (
 	"strings"
 	"text/tabwriter"
 	"time"
+
+	"github.com/quorate/quorate/test/bench/rivals"
 )
 
 // seconds and mebibytes are the units of the results.
@@ -27,6 +29,8 @@ type results struct {
 	Three   *comparison `json:"three,omitempty"`
 	Usage   []usage     `json:"usage,omitempty"`
 	Repair  *repairs    `json:"repair,omitempty"`
+	// Watch is the watch of the kubelet next to what else watches one.
+	Watch *rivals.Result `json:"watch,omitempty"`
 	// Rows are the summary.
 	Rows []row `json:"rows,omitempty"`
 }
@@ -62,6 +66,7 @@ func (r *results) rows() (out []row) {
 		out = append(out, row{c.what, "s", quorate, &floor, ratio, c.goal, false, ratio <= c.goal})
 	}
 	out = append(out, r.Repair.rows()...)
+	out = append(out, watchRows(r.Watch)...)
 	if r.Usage == nil {
 		return out
 	}
@@ -116,7 +121,7 @@ func (r *results) print(w io.Writer, format string) error {
 	}
 	printPhases(w, "one replica", r.One)
 	printPhases(w, "the last of three replicas", r.Three)
-	return nil
+	return printWatch(w, r.Watch)
 }
 
 // printRows prints the summary; none where nothing that ran has rows.

@@ -18,7 +18,6 @@ import (
 // The project's numbers. The range is not the demo's, so that a demo may run during a benchmark.
 const (
 	subnet        = "10.247.0.0/24"
-	gateway       = "10.247.0.1"
 	endpoint      = "10.247.0.100"
 	projectNumber = "271828182845"
 )
@@ -61,11 +60,12 @@ func (b *bench) newWorld(kind string, n int) (*world, error) {
 	return &world{dir: dir, n: n, binds: []localgce.Bind{{Host: b.bin, Guest: "/usr/local/bin", ReadOnly: true}}}, nil
 }
 
-// document is the Cluster document of a round.
-func document(n int) (string, error) {
+// document is the Cluster document of a project; more are further lines of it.
+func document(conf localgce.Config, more string) string {
 	key := make([]byte, 32)
 	rand.Read(key) // never fails
-	text := fmt.Sprintf(`apiVersion: quorate.dev/v1alpha1
+	at := conf.Subnet.Addr().Next()
+	return fmt.Sprintf(`apiVersion: quorate.dev/v1alpha1
 kind: Cluster
 name: bench
 replicas: %d
@@ -79,8 +79,8 @@ compute:
   endpoint: http://%s:8080/compute/v1/
 etcd:
   dataDisk: %s
-`, n, endpoint, localgce.BucketName, gateway, base64.URLEncoding.EncodeToString(key), gateway, localgce.DeviceName)
-	return text, nil
+%s`, len(conf.VMs), conf.Endpoint, localgce.BucketName, at, base64.URLEncoding.EncodeToString(key), at,
+		localgce.DeviceName, more)
 }
 
 // quorateWorld is the world of a first boot: a record that has begun, and nothing else.
@@ -89,28 +89,34 @@ func (b *bench) quorateWorld(ctx context.Context, n int) (*world, error) {
 	if err != nil {
 		return nil, err
 	}
-	text, err := document(n)
-	if err != nil {
+	conf := w.conf()
+	if err := b.begin(ctx, w.dir, &conf, ""); err != nil {
 		return nil, err
 	}
-	file := filepath.Join(w.dir, "cluster.yaml")
+	w.command = []string{"/usr/local/bin/quorate", "agent"}
+	w.attributes = conf.Attributes
+	return w, nil
+}
+
+// begin writes the document of a project into a folder and its attributes, and begins the record that it names.
+func (b *bench) begin(ctx context.Context, dir string, conf *localgce.Config, more string) error {
+	text := document(*conf, more)
+	file := filepath.Join(dir, "cluster.yaml")
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-		return nil, err
+		return err
 	}
-	url, stop, err := buckets.Serve(filepath.Dir(w.conf().BucketFolder()))
+	url, stop, err := buckets.Serve(filepath.Dir(conf.BucketFolder()))
 	if err != nil {
-		return nil, err
+		return err
 	}
 	defer stop()
 	begin := exec.CommandContext(ctx, filepath.Join(b.bin, "quorate"), "record", "init", "--config", file, "--record",
-		url,
-		"--region", "us-central1", "--project-number", projectNumber)
+		url, "--region", "us-central1", "--project-number", projectNumber)
 	if out, err := begin.CombinedOutput(); err != nil {
-		return nil, fmt.Errorf("begin the record: %w: %s", err, out)
+		return fmt.Errorf("begin the record: %w: %s", err, out)
 	}
-	w.command = []string{"/usr/local/bin/quorate", "agent"}
-	w.attributes = map[string]string{"quorate-cluster": text}
-	return w, nil
+	conf.Attributes = map[string]string{"quorate-cluster": text}
+	return nil
 }
 
 // conf is the project's.
