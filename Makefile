@@ -99,6 +99,9 @@ chaos: build kubernetes etcd etcd-former guest ## 110 random VM losses under loa
 	QUORATE_CHAOS=1 $(GO) test -count 1 -timeout 20m -v -run 'TestDocuments' ./controlplane
 	QUORATE_CHAOS=1 $(GO) test -count 1 -timeout 120m -v ./test
 
+failovers: build kubernetes etcd ## Twenty stops and twenty crashes of each kind of what is elected, with both profiles (root, about 45 minutes)
+	QUORATE_CHAOS=1 $(GO) test -count 1 -timeout 120m -v -run TestWhatIsElectedFailsOver ./test -chaos.failovers 20
+
 faults: build ## Each fault that health has to name the cause of, and quiet minutes (root, an hour)
 	QUORATE_FAULTS=. $(GO) test -count 1 -timeout 90m -v -run TestHealth ./test
 
@@ -139,4 +142,4 @@ vuln: ## Known vulnerabilities, where the machine can reach their data
 clean: demo-down ## Remove what was built here; the caches outside the repository stay
 	rm -rf bin $(STATE)
 
-.PHONY: help demo man demo-watch demo-check demo-down test cases check cases-systemd deps build kubernetes coredns etcd etcd-former image install image-test examples-test race guest chaos faults alerts addons bench bench-watch monit mutate fuzz lint vuln clean
+.PHONY: help demo man demo-watch demo-check demo-down test cases check cases-systemd deps build kubernetes coredns etcd etcd-former image install image-test examples-test race guest chaos failovers faults alerts addons bench bench-watch monit mutate fuzz lint vuln clean

@@ -405,3 +405,36 @@ func unkillable(t *testing.T, w *watched) {
 	w.in(t, w.vm, "echo THAWED > /sys/fs/cgroup/freezer/held/freezer.state")
 	w.state(t, kubeletwatch.Running, "", patience)
 }
+
+// TestCaseTheKubeletsSyncLoop hangs the loop that brings pods about, and nothing else: the kubelet speaks to its runtime
+// through a relay that is stopped, while the runtime itself answers the watch. The kubelet finds that out after five
+// minutes, and systemd ends it. Until then it pings, and nothing is done to it.
+func TestCaseTheKubeletsSyncLoop(t *testing.T) {
+	c := begin(t, plan{vms: []string{"master-a"}, image: true})
+	c.awaitWhole(t)
+	w := &watched{c, "master-a"}
+	await(t, "the Node", func() error { return c.nodeReady(t, w.vm) })
+	w.in(t, w.vm, "systemd-run --quiet --unit=relay --socket-property=ListenStream=/run/relay.sock "+
+		"/lib/systemd/systemd-socket-proxyd /run/containerd/containerd.sock && "+
+		"printf 'apiVersion: kubelet.config.k8s.io/v1beta1\\nkind: KubeletConfiguration\\n"+
+		"containerRuntimeEndpoint: unix:///run/relay.sock\\n' > /etc/kubernetes/kubelet.conf.d/95-relay.conf && "+
+		"systemctl restart kubelet")
+	w.wellAgain(t)
+	before, acts, hung := w.count(t), w.acted(t), time.Now()
+	w.in(t, w.vm, "systemctl kill -s STOP --kill-who=main relay")
+	awaitWithin(t, 10*time.Minute, "the kubelet was ended", func() error {
+		if n := w.count(t); n == before {
+			k, _, _ := w.watch(t)
+			return fmt.Errorf("after %s it is %s (%s)", time.Since(hung).Round(time.Second), k.State, k.Reason)
+		}
+		return nil
+	})
+	t.Logf("ended %s after its loop hung", time.Since(hung).Round(time.Second))
+	w.in(t, w.vm, "systemctl kill -s CONT --kill-who=main relay")
+	r := w.newest(t, before, 2*time.Minute)
+	if r.Unit != "kubelet.service" || r.What != kubelet.Ended || !strings.Contains(r.Reason, "watchdog") ||
+		time.Since(hung) < 5*time.Minute || w.acted(t) != acts {
+		t.Errorf("it acted, or something else ended it: %+v", r)
+	}
+	w.wellAgain(t)
+}
