@@ -406,9 +406,9 @@ func unkillable(t *testing.T, w *watched) {
 	w.state(t, kubeletwatch.Running, "", patience)
 }
 
-// TestCaseTheKubeletsSyncLoop hangs the loop that brings pods about, and nothing else: the kubelet speaks to its runtime
-// through a relay that is stopped, while the runtime itself answers the watch. The kubelet finds that out after five
-// minutes, and systemd ends it. Until then it pings, and nothing is done to it.
+// TestCaseTheKubeletsSyncLoop hangs the loop that brings pods about, and nothing else: the kubelet speaks to its
+// runtime through a relay that is stopped, while the runtime itself answers the watch. The kubelet finds that out after
+// five minutes, and systemd ends it. Until then it pings, and nothing is done to it.
 func TestCaseTheKubeletsSyncLoop(t *testing.T) {
 	c := begin(t, plan{vms: []string{"master-a"}, image: true})
 	c.awaitWhole(t)

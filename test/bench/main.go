@@ -8,10 +8,10 @@
 //	watch    a kubelet and a runtime that break in ten ways: how soon that is seen and made good, and what is done
 //	         wrongly, by quorate and by what else watches a kubelet (./rivals); and what each costs
 //
-// The first four but memory are held against a floor: etcd, its health, then kube-apiserver, started by a program of 70 lines
-// (./floor) with certificates and flags that are ready-made, in VMs of the same local GCE project. Rounds of quorate
-// and of the floor take turns, because machines are never quiet for long; the table shows medians and the extremes
-// next to them. Below it stands where quorate's time went, phase by phase.
+// The first four but memory are held against a floor: etcd, its health, then kube-apiserver, started by a program of 70
+// lines (./floor) with certificates and flags that are ready-made, in VMs of the same local GCE project. Rounds of
+// quorate and of the floor take turns, because machines are never quiet for long; the table shows medians and the
+// extremes next to them. Below it stands where quorate's time went, phase by phase.
 //
 //	go run ./test/bench [-rounds 10] [-bin bin] [-only one,three,memory,repair,watch] [-o json] [-strict]
 //
