@@ -169,9 +169,7 @@ func (r *run) master(ctx context.Context, lane int, of rival, more string) (*vm,
 		return nil, err
 	}
 	v := r.vmOf(project, "master-a", of)
-	// containerd writes the network's configuration when the Node has a range of addresses.
-	const ready = `test -s /var/lib/quorate/pki/kubelet.kubeconfig && test -n "$(ls /etc/cni/net.d)"`
-	return v, r.await(ctx, v, ready)
+	return v, r.await(ctx, v, "test -s /var/lib/quorate/pki/kubelet.kubeconfig")
 }
 
 // others boots the VMs of the other rivals, each with the kubelet's files of the lane's master.
@@ -187,13 +185,12 @@ func (r *run) others(ctx context.Context, lane int, rivals []rival, master *vm) 
 	}
 	for i, of := range rivals {
 		v := r.vmOf(project, conf.VMs[i].Name, of)
-		if err := v.run(ctx, "mkdir -p /var/lib/quorate /etc/cni/net.d"); err != nil {
+		if err := until(ctx, func() error { return v.run(ctx, "mkdir -p /var/lib/quorate") }); err != nil {
 			return nil, err
 		}
-		for _, folder := range []string{"/var/lib/quorate/pki", "/etc/cni/net.d"} {
-			if _, err := output(exec.CommandContext(ctx, "cp", "-a", master.path(folder)+"/.", v.path(folder))); err != nil {
-				return nil, err
-			}
+		const pki = "/var/lib/quorate/pki"
+		if _, err := output(exec.CommandContext(ctx, "cp", "-a", master.path(pki), v.path(pki))); err != nil {
+			return nil, err
 		}
 		if err := r.await(ctx, v, "true"); err != nil {
 			return nil, err
@@ -245,6 +242,10 @@ func (r *run) await(ctx context.Context, v *vm, script string) error {
 	o, wait := observe(observed, v.pid)
 	v.observer, v.stop = o, func() { cancel(); wait() }
 	r.vms = append(r.vms, v)
+	// A kubelet gets none before a controller-manager has given its Node a range of addresses.
+	if err := v.write("/etc/cni/net.d/99-bench.conflist", file("cni.conflist"), 0o644); err != nil {
+		return err
+	}
 	if err := v.write("/etc/kubernetes/manifests/witness.yaml", file("pod.yaml"), 0o644); err != nil {
 		return err
 	}
