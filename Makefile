@@ -111,13 +111,12 @@ alerts: ## docs/alerts.yaml in Prometheus' own engine, a module of its own
 addons: kubernetes etcd ## Three managers over a thousand objects, and two versions of a set, and kube-addon-manager (35 minutes)
 	QUORATE_ADDONS=1 $(GO) test -count 1 -timeout 60m -v ./addons
 
-bench: build kubernetes etcd monit ## Boots, repairs and write stalls against the floor; memory and idle CPU; the watch of the kubelet against others (root, about 45 minutes)
-	@test -s bin/image/root.tar || $(MAKE) image
+bench: build kubernetes etcd ## Boots, repairs and write stalls against the floor; memory and idle CPU (root, about 25 minutes)
 	$(GO) test -run '^$$' -bench . -benchtime 200ms ./certs ./etcdmember/table ./internal/record/bucket
 	$(GO) test -run '^$$' -bench Watch -benchtime 1x ./etcdmember/member
 	$(GO) run ./test/bench
 
-bench-watch: build kubernetes etcd monit ## Of bench the watch of the kubelet alone (root, 20 minutes; bakes the image if there is none)
+bench-watch: build kubernetes etcd monit ## The watch of the kubelet against others; not run to its end yet (root, 20 minutes; bakes the image if there is none)
 	@test -s bin/image/root.tar || $(MAKE) image
 	$(GO) run ./test/bench -only watch
 

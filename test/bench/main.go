@@ -97,7 +97,7 @@ func parse(args []string) (flags, error) {
 	set.IntVar(&f.rounds, "rounds", 10, "rounds of quorate, and as many of the floor: the goals are medians of ten; "+
 		"raft's random election time-out alone makes a boot of the floor vary by 0.9 s")
 	set.StringVar(&f.bin, "bin", "bin", "the folder with quorate, etcd and the Kubernetes programs")
-	set.StringVar(&f.only, "only", "one,three,memory,repair,watch", "the parts to run")
+	set.StringVar(&f.only, "only", "one,three,memory,repair", "the parts to run; watch is there besides")
 	set.StringVar(&f.image, "image", "bin/image/root.tar", "the baked image's tree, for watch")
 	set.StringVar(&f.monit, "monit", "bin/monit", "Debian's monit (test/bench/monit.sh), for watch")
 	set.DurationVar(&f.budget, "faults", 15*time.Minute, "how long watch begins faults for")
