@@ -29,6 +29,7 @@ func balanced(t *testing.T, p plan) *cluster {
 	t.Helper()
 	p.replicas, p.noRecord, p.noAttribute, p.more = 3, true, true, balancedSection
 	p.images = []localgce.Image{{Name: "quorate-1", Family: "quorate-master"}, {Name: "quorate-2"}}
+	p.zones = []string{"us-central1-a", "us-central1-b", "us-central1-c"}
 	c := begin(t, p)
 	c.commanded(t, 0, "create")
 	c.vms = namesOf(c.wantFleet(t, 3, 0))
