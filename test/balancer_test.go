@@ -65,6 +65,7 @@ func TestTheLoadBalancerThatCreateMakes(t *testing.T) {
 
 // The same roll with kube-apiserver itself.
 func TestARollFailsNoRequestOfKubernetes(t *testing.T) {
+	onlyInChaos(t, "four minutes")
 	c := balanced(t, plan{})
 	c.awaitWhole(t)
 	conf, err := clientcmd.BuildConfigFromFlags("", c.kubeconfig())

@@ -16,9 +16,10 @@ import (
 const firstHour = "../docs/first-hour.md"
 
 // TestTheFirstHour runs the page: each command as it is pasted, in its order, and what is seen after it has to say what
-// the page shows. It is a case and not a part of check-demo, because the restore waits two minutes for silence.
+// the page shows. It is no part of check-demo, because the restore waits minutes for silence.
 func TestTheFirstHour(t *testing.T) {
 	t.Parallel()
+	onlyInChaos(t, "five minutes")
 	c := bare(t, plan{vms: threeVMs})
 	await(t, "whole", c.membersWhole)
 	c.serveOrders(t)
