@@ -11,7 +11,7 @@ func reading(r *http.Request) []string {
 		return nil
 	}
 	parts := strings.Split(strings.TrimPrefix(r.URL.Path, "/compute/v1/projects/"), "/")[1:]
-	if len(parts) > 0 && parts[0] == "aggregated" {
+	if len(parts) > 1 && parts[0] == "aggregated" {
 		return permission(parts[1:], "")
 	}
 	if len(parts) > 2 && (parts[0] == "zones" || parts[0] == "regions") {
