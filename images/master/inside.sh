@@ -13,7 +13,9 @@ export SOURCE_DATE_EPOCH
 # Identities that must not be random: the same bytes from each bake. No machine's secret hangs on them.
 root_uuid=7d2b1c1e-7f0a-4f55-9d4a-6b1c4a7e0b02
 
-packages=$(cat /in/pins/manifest /in/extra/manifest 2>/dev/null | awk '$1 == "deb" && $2 == "image" { print $3 }' | paste -sd,)
+manifests=(/in/pins/manifest)
+if [[ -f /in/extra/manifest ]]; then manifests+=(/in/extra/manifest); fi
+packages=$(cat "${manifests[@]}" | awk '$1 == "deb" && $2 == "image" { print $3 }' | paste -sd,)
 mmdebstrap --quiet --variant=apt --mode=root --format=tar --include="$packages" \
   --aptopt='APT::Install-Recommends "false"' \
   --dpkgopt='path-exclude=/usr/share/man/*' --dpkgopt='path-exclude=/usr/share/info/*' --dpkgopt='path-exclude=/usr/share/locale/*' \
