@@ -99,6 +99,9 @@ func (f *gceFlags) check(ctx context.Context) ([]record.Finding, error) {
 	if err != nil {
 		return nil, err
 	}
+	if f.project == "" || f.region == "" {
+		return begun, nil
+	}
 	facts.Project, facts.Region, facts.Account = f.project, f.region, cmp.Or(f.account, facts.Account)
 	found, err := judged(ctx, c, store, facts)
 	return append(begun, found...), err
@@ -119,15 +122,20 @@ func judged(ctx context.Context, c *replica.Cluster, store *bucket.Store, facts 
 
 // place completes project and region from the inception, which also says whether they are the cluster's. It cannot be
 // changed, so a difference is found before anything is made in the wrong place.
-// A record that cannot be read is an error, but where the flags name both.
+// A record that cannot be read is a finding where both are named without it, and an error otherwise. A bucket that does
+// not exist is a finding in any case: it is mended like others, and if only it can be judged project and region stay
+// empty.
 func (f *gceFlags) place(ctx context.Context, store *bucket.Store, byFlags bool) ([]record.Finding, error) {
 	v, err := store.View(ctx)
 	named := f.project != "" && f.region != ""
 	switch i := v.Inception; {
 	case err != nil && byFlags:
 		return nil, nil
+	case err != nil && named:
+		return []record.Finding{{Level: record.Fail, Subject: "record", What: "it cannot be read: " + err.Error(),
+			Why: "Without it no master boots. It may name another region and project than the document, too."}}, nil
 	case err != nil:
-		return nil, fmt.Errorf("%w: without it --project and --region are needed", err)
+		return f.withoutPlace(ctx, store, err)
 	case i == nil && !named:
 		return nil, fault.Usage("--project and --region are needed: the record has not begun, and does " +
 			"not name them")
@@ -148,6 +156,18 @@ func (f *gceFlags) place(ctx context.Context, store *bucket.Store, byFlags bool)
 			What: fmt.Sprintf("it begins on %s, in %s of project %s", terminal.When(i.Time), i.Region,
 				i.ProjectNumber)}}, nil
 	}
+}
+
+// withoutPlace judges what can be judged without project and region: whether the bucket exists.
+func (f *gceFlags) withoutPlace(ctx context.Context, store *bucket.Store, unread error) ([]record.Finding, error) {
+	facts := setup.Facts{Project: f.project, Region: f.region}
+	store.Survey(ctx, &facts)
+	if facts.Bucket.Fault == nil || facts.Bucket.Fault.Why != setup.Absent {
+		return nil, fmt.Errorf("%w: without it --project and --region are needed", unread)
+	}
+	return append(setup.JudgeAbsence(facts), record.Finding{Level: record.Warn, Subject: "project",
+		What: "nothing else was checked", Why: "Project and region are in the record, in the document's section gce, " +
+			"or said with --project and --region."}), nil
 }
 
 // dataDevice is the device name of the data disk.

@@ -25,10 +25,12 @@ type fields = map[string]any
 type checkedProject struct {
 	*settings.Settings
 	masters []instance.VM
+	// bucket is the record's in the document; further is what the document has in addition.
+	bucket, further string
 }
 
 func wholeProject() *checkedProject {
-	p := &checkedProject{Settings: settings.Whole("demo")}
+	p := &checkedProject{Settings: settings.Whole("demo"), bucket: instance.BucketName}
 	p.Addresses = []fields{{"kind": "compute#address", "name": "demo-api", "address": "203.0.113.10",
 		"addressType": "EXTERNAL",
 		"status":      "RESERVED"}}
@@ -64,7 +66,7 @@ endpoint: {externalIP: 203.0.113.10}
 record: {url: "gs://%s?endpoint=%s"}
 seal: {key: gcpkms://projects/%s/locations/us-central1/keyRings/quorate/cryptoKeys/demo}
 compute: {endpoint: %s/compute/v1/}
-`, instance.BucketName, server.URL, instance.ProjectID, server.URL)
+%s`, p.bucket, server.URL, instance.ProjectID, server.URL, p.further)
 	if err := os.WriteFile(document, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -253,6 +255,50 @@ func TestCheckInJSON(t *testing.T) {
 func TestCheckRefusesAnotherRegion(t *testing.T) {
 	if code, out := wholeProject().check(t, "--region", "us-east1"); code != exitUsage ||
 		!strings.Contains(out, `region "us-east1", of --region or the document: the record of cluster demo is of us-central1`) {
+		t.Errorf("exit code %d: %s", code, out)
+	}
+}
+
+// A bucket that does not exist is a check that failed, as any other, whatever names the project: flags, the document or
+// nobody. What else can be judged is.
+func TestABucketThatDoesNotExistIsAFinding(t *testing.T) {
+	const section = "gce: {project: quorate-local, region: us-central1, zones: [us-central1-a], image: quorate-master, " +
+		"serviceAccount: m@quorate-local.iam.gserviceaccount.com}\n"
+	const made = "gcloud storage buckets create gs://other --location=us-central1 --uniform-bucket-level-access " +
+		"--public-access-prevention --project=quorate-local"
+	for name, c := range map[string]struct {
+		further string
+		args    []string
+		want    []string
+	}{
+		"nobody names the project": {"", nil, []string{"gcloud storage buckets create gs://other --location=REGION",
+			"warn  project: nothing else was checked"}},
+		"the document does": {section, nil, []string{made, "fail  record: it cannot be read", "ok    key: "}},
+		"flags do": {"", []string{"--project", "quorate-local", "--region", "us-central1"}, []string{made,
+			"ok    key: "}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := wholeProject()
+			p.bucket, p.further = "other", c.further
+			code, out := p.check(t, c.args...)
+			if code != exitFailure {
+				t.Errorf("exit code %d", code)
+			}
+			for _, want := range append(c.want, "fail  bucket: it does not exist: ",
+				"gcloud storage buckets update gs://other --versioning", "checks failed") {
+				if !strings.Contains(out, want) {
+					t.Errorf("nothing says %q:\n%s", want, out)
+				}
+			}
+		})
+	}
+}
+
+// A record that cannot be read for another reason is an error of its own as long as nobody names the project.
+func TestARecordThatIsRefusedIsNoFinding(t *testing.T) {
+	p := wholeProject()
+	p.Disabled = []string{"storage.googleapis.com"}
+	if code, out := p.check(t); code != exitRecord || !strings.Contains(out, "--project and --region are needed") {
 		t.Errorf("exit code %d: %s", code, out)
 	}
 }

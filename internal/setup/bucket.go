@@ -1,6 +1,7 @@
 package setup
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 	"time"
@@ -9,8 +10,7 @@ import (
 )
 
 // JudgeBucket judges the bucket of a record whose objects begin with prefix, [PREFIX/]CLUSTER/. Without a region it
-// does
-// not judge where the bucket is.
+// does not judge where the bucket is.
 func JudgeBucket(b Bucket, name, prefix, region string) []record.Finding {
 	var l list
 	update := func(flags ...string) string {
@@ -23,6 +23,31 @@ func JudgeBucket(b Bucket, name, prefix, region string) []record.Finding {
 		l.location(b, region)
 	}
 	return l.found
+}
+
+// JudgeAbsence says that a bucket does not exist, and how it is made: in the masters' region, as JudgeBucket wants it.
+func JudgeAbsence(f Facts) []record.Finding {
+	words := []string{"gcloud storage buckets create gs://" + f.BucketName, "--location=" + cmp.Or(f.Region, "REGION"),
+		"--uniform-bucket-level-access", "--public-access-prevention"}
+	if f.Project != "" {
+		words = append(words, "--project="+f.Project)
+	}
+	var l list
+	l.add(record.Fail, subjectBucket, "it does not exist: "+f.Bucket.Fault.Text,
+		"Without the record no master boots. If record.url of the document names another bucket than you meant, correct "+
+			"it; the region is the masters'.", command(words...), "gcloud storage buckets update gs://"+f.BucketName+
+			" --versioning")
+	return l.found
+}
+
+// bucket judges the record's bucket, or says why it cannot be judged.
+func (l *list) bucket(f Facts) {
+	switch fault := f.Bucket.Fault; {
+	case fault != nil && fault.Why == Absent:
+		l.found = append(l.found, JudgeAbsence(f)...)
+	case answered(l, subjectBucket, "storage.buckets.get", f.Bucket):
+		l.found = append(l.found, JudgeBucket(f.Bucket.Answer, f.BucketName, f.Prefix, f.Region)...)
+	}
 }
 
 // updater is the command that changes the bucket.

@@ -31,9 +31,7 @@ func Judge(f Facts) []record.Finding {
 	f.Planned = f.placed()
 	l.apis(f)
 	l.operator(f)
-	if answered(&l, subjectBucket, "storage.buckets.get", f.Bucket) {
-		l.found = append(l.found, JudgeBucket(f.Bucket.Answer, f.BucketName, f.Prefix, f.Region)...)
-	}
+	l.bucket(f)
 	l.key(f)
 	l.rights(f)
 	l.zones(f)
