@@ -178,6 +178,9 @@ func (r *run) carryOut(ctx context.Context, w plan.Wish) error {
 		}
 		p, err := plan.Make(w, rd.Inventory)
 		t := r.unlessTaken(next(w, rd, p, err))
+		if r.taken > 0 {
+			t = rd.underWay(t)
+		}
 		ended := r.endWaits(t)
 		if ended {
 			r.seen = rd.Seen

@@ -116,9 +116,11 @@ func talk(tell func(fleet.Event)) fleet.Talk {
 	return fleet.Talk{Approve: func(plan.Plan) error { return nil }, Tell: tell}
 }
 
-func (c command) run(ctx context.Context, w *world) error {
+func (c command) run(ctx context.Context, w *world) error { return c.runTelling(ctx, w, nil) }
+
+func (c command) runTelling(ctx context.Context, w *world, tell func(fleet.Event)) error {
 	w.rules = c.rules
-	_, err := fleetOf(w).Run(ctx, c.wish, talk(nil))
+	_, err := fleetOf(w).Run(ctx, c.wish, talk(tell))
 	return err
 }
 
@@ -397,4 +399,59 @@ func TestAReplacementThatHasJoinedMeanwhileIsDone(t *testing.T) {
 			}
 		})
 	}
+}
+
+// In the middle of a roll another replica is not well: a component was started again, as where a master next to it came
+// back. The roll says so and waits for it, and stops only where it does not get well.
+func TestARollWaitsForAReplicaToGetWell(t *testing.T) {
+	for _, recovers := range []bool{true, false} {
+		inWorld(t, 3, func(t *testing.T, w *world) {
+			ill := place(2)
+			changes, said := 0, ""
+			var fell time.Time
+			err := command{wish: plan.Wish{Kind: plan.Roll, Image: newImage}, rules: rules{inPlace: true}}.runTelling(
+				t.Context(), w, func(e fleet.Event) {
+					if e.Ended != nil && e.Ended.Act == plan.CreateVM && fell.IsZero() {
+						w.mu.Lock()
+						w.down[ill], changes, fell = "kube-scheduler", w.changes, time.Now()
+						w.mu.Unlock()
+					}
+					if strings.Contains(e.Waits, "to get well") && said == "" {
+						said = e.Waits
+						time.AfterFunc(2*time.Minute, func() {
+							w.mu.Lock()
+							defer w.mu.Unlock()
+							if recovers {
+								delete(w.down, ill)
+							}
+						})
+					}
+				})
+			if said != ill.String()+" to get well: not ready: kube-scheduler" {
+				t.Errorf("it waits for %q", said)
+			}
+			var r *plan.Refusal
+			took := time.Since(fell)
+			switch stopped := errors.As(err, &r) && r.Name == plan.NotWell && errors.Is(err, fleet.ErrStopped); {
+			case recovers && err != nil:
+				t.Error(err)
+			case !recovers && (!stopped || w.changes != changes || took < 5*time.Minute || took > 7*time.Minute):
+				t.Errorf("after %s and %d changes more: %v", took, w.changes-changes, err)
+			}
+		})
+	}
+}
+
+// Nothing was begun yet: the operator is told at once that a replica is not well.
+func TestARollDoesNotBeginWhereOneIsNotWell(t *testing.T) {
+	inWorld(t, 3, func(t *testing.T, w *world) {
+		w.down[place(1)] = "kube-scheduler"
+		time.Sleep(5 * time.Second)
+		began := time.Now()
+		err := command{wish: plan.Wish{Kind: plan.Roll, Image: newImage}}.run(t.Context(), w)
+		var r *plan.Refusal
+		if !errors.As(err, &r) || r.Name != plan.NotWell || w.changes > 0 || time.Since(began) > time.Minute {
+			t.Errorf("after %s and %d changes: %v", time.Since(began), w.changes, err)
+		}
+	})
 }

@@ -19,6 +19,9 @@ const (
 	leaderLimit = report.Period + 15*time.Second
 	// joinLimit bounds the wait for a new replica: the VM's boot, a copy of the database, its promotion.
 	joinLimit = 15 * time.Minute
+	// wellLimit bounds the wait, between two steps, for a replica that is not well: a component that was started again
+	// next to others that were, its report, which is up to half a minute old, and a machine that is slow.
+	wellLimit = 5 * time.Minute
 	// leaveLimit bounds the wait for a member to leave: a snapshot may come first, and the hand-over.
 	leaveLimit = 10 * time.Minute
 )
@@ -77,6 +80,22 @@ func next(w plan.Wish, r Reading, p plan.Plan, err error) turn {
 func passes(r *plan.Refusal) bool {
 	return slices.Contains([]string{plan.MembersUnknown, plan.ListContradicts, plan.ListIncomplete,
 		plan.RecordUnread}, r.Name)
+}
+
+// underWay has a command that has begun wait for a replica that is not well, or that the leader does not hear of at the
+// moment: one that has just come back, or that another's absence has touched, gets well by itself. Before the first step
+// the operator is told at once.
+func (r Reading) underWay(t turn) turn {
+	var refusal *plan.Refusal
+	if !errors.As(t.err, &refusal) || refusal.Name != plan.NotWell && refusal.Name != plan.WouldLoseQuorum {
+		return t
+	}
+	what := refusal.Why
+	if refusal.Place != (replica.Place{}) {
+		what = refusal.Place.String() + " to get well: " + r.joins(refusal.Place)
+	}
+	return turn{wait: &wait{key: "well", what: what, limit: wellLimit, otherwise: fmt.Errorf(
+		"waited %s for %s. %w", wellLimit, strings.TrimSuffix(what, "."), refusal)}}
 }
 
 // awaits is the wait that a step is.

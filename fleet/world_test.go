@@ -57,6 +57,8 @@ type world struct {
 	lastChange time.Time
 	// mute are replicas whose agents cannot write reports.
 	mute map[replica.Place]bool
+	// down are replicas of which a component does not run.
+	down map[replica.Place]string
 }
 
 type rules struct {
@@ -81,7 +83,8 @@ type member struct {
 func newWorld(t *testing.T, replicas int) *world {
 	w := &world{t: t, vms: map[replica.Place]*vm{}, disks: map[string]*gce.FleetDisk{},
 		members: map[replica.Place]*member{}, incarnations: map[replica.Place][]record.Incarnation{},
-		reports: map[replica.Place]report.Sighting{}, mute: map[replica.Place]bool{}, around: map[string]gce.Resource{}}
+		reports: map[replica.Place]report.Sighting{}, mute: map[replica.Place]bool{}, around: map[string]gce.Resource{},
+		down: map[replica.Place]string{}}
 	w.left = func() []string { return slices.Sorted(maps.Keys(w.around)) }
 	for n := range replicas {
 		p := place(n)
@@ -260,6 +263,9 @@ func (w *world) report(p replica.Place) {
 			}
 			r.Members = append(r.Members, one)
 		}
+		if name := w.down[p]; name != "" {
+			r.Components = append(r.Components, report.Component{Name: name, State: "starting"})
+		}
 	}
 	last, written := w.reports[p]
 	same := written && fmt.Sprint(texts(last.Report)) == fmt.Sprint(texts(r))
@@ -271,6 +277,9 @@ func (w *world) report(p replica.Place) {
 
 func texts(r report.Report) (out []string) {
 	out = append(out, r.InstanceID, r.Phase, r.Member)
+	for _, c := range r.Components {
+		out = append(out, c.Name, c.State)
+	}
 	for _, m := range r.Members {
 		out = append(out, fmt.Sprint(m.Name, m.ID, m.Role, m.Leader, m.Heard != nil && *m.Heard))
 	}

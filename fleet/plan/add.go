@@ -71,8 +71,7 @@ func (b *builder) create() error {
 					"Replica %s (%s) has no VM any more.", p, k.InstanceID)
 			}
 			if m, member := b.Members.member(p); member && !m.Heard {
-				return refuse(NotWell, "Repair or remove it first; 'quorate health' says what is wrong with it.",
-					"Replica %s is not well.", p)
+				return notWell(p, "Repair or remove it first; 'quorate health' says what is wrong with it.")
 			}
 			continue
 		}

@@ -178,8 +178,7 @@ func (b *builder) othersAreWell(but replica.Place) error {
 	}
 	for _, m := range b.Members.List {
 		if m.Place != but && (!m.Heard || !m.Ready) {
-			return refuse(NotWell, "Repair or remove that one first; 'quorate health' says what is wrong with it.",
-				"Replica %s is not well.", m.Place)
+			return notWell(m.Place, "Repair or remove that one first; 'quorate health' says what is wrong with it.")
 		}
 	}
 	return nil

@@ -76,6 +76,8 @@ type Refusal struct {
 	Name string
 	// Why and Next are sentences: the reason, and what to do instead.
 	Why, Next string
+	// Place is the replica that is not well, of a refusal for that.
+	Place replica.Place
 }
 
 // Error is the refusal in one line.
@@ -83,6 +85,13 @@ func (r *Refusal) Error() string { return r.Why + " " + r.Next }
 
 func refuse(name, next, why string, args ...any) *Refusal {
 	return &Refusal{Name: name, Why: fmt.Sprintf(why, args...), Next: next}
+}
+
+// notWell refuses to go on while a replica is not well.
+func notWell(p replica.Place, next string) *Refusal {
+	r := refuse(NotWell, next, "Replica %s is not well.", p)
+	r.Place = p
+	return r
 }
 
 // The names of refusals.
