@@ -3,8 +3,10 @@
 #
 #   images/build.sh kubernetes|coredns|etcd|etcd-former OUTPUT
 #
+# ARCH=arm64 builds them for machines of that architecture; amd64 where it is not given.
+#
 # The result is cached outside the repository under a key made of the pin (go.mod, go.sum, our own main), the toolchain and the flags,
-# so a build happens once for each pin. A build that is interrupted leaves nothing under the key: the next one starts again.
+# so a build happens once for each pin and architecture. A build that is interrupted leaves nothing under the key: the next one starts again.
 set -euo pipefail
 what=${1:-} out=${2:-}
 if [[ -n $out ]]; then out=$(mkdir -p "$out" && cd "$out" && pwd); fi
@@ -19,7 +21,12 @@ if [[ -z $toolchain ]]; then
   echo "images/build.sh: images/$what/go.mod has no toolchain line: want toolchain goX.Y.Z" >&2
   exit 2
 fi
-export GOTOOLCHAIN=$toolchain GOWORK=off CGO_ENABLED=0 GOFLAGS="-trimpath -buildvcs=false"
+arch=${ARCH:-amd64}
+if [[ ! $arch =~ ^(amd64|arm64)$ ]]; then
+  echo "images/build.sh: ARCH is '$arch': want amd64 or arm64" >&2
+  exit 2
+fi
+export GOARCH=$arch GOTOOLCHAIN=$toolchain GOWORK=off CGO_ENABLED=0 GOFLAGS="-trimpath -buildvcs=false"
 cache=${QUORATE_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/quorate}/images
 version() { (cd "$what" && go list -m -f '{{.Version}}' "$1"); }
 
@@ -56,6 +63,7 @@ ld="-s -w"
 [[ $what == kubernetes ]] && ld=$(kubernetes_ldflags)
 key=$({ echo "$ld $GOFLAGS"; go version; cat "$what"/go.{mod,sum} $(find "$what" -name '*.go' | sort); } | sha256sum | cut -c1-16)
 store=$cache/$what-$key
+if [[ $arch != amd64 ]]; then store+=-$arch; fi
 
 if [[ ! -d $store ]]; then
   mkdir -p "$cache"
