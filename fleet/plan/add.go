@@ -53,6 +53,9 @@ func (b *builder) warnOf(places []replica.Place) {
 // create makes what surrounds the replicas, then as many of them as are wanted, all at once, and waits for them. It
 // goes on where it stopped.
 func (b *builder) create() error {
+	if err := b.noSmallerDisk(); err != nil {
+		return err
+	}
 	if err := b.surround(); err != nil {
 		return err
 	}

@@ -210,6 +210,12 @@ func TestPlans(t *testing.T) {
 			wish(plan.Roll, sameImage), "delete-vm master-b 101; create-vm master-b; await-joined master-b"},
 		{"roll one whose data disk alone is another: that is kept", 3, change(differs(1, "gce.dataDisk.sizeGB")),
 			wish(plan.Roll, sameImage), ""},
+		{"roll to a smaller data disk", 3, change(disk(1, "100", "50")), wish(plan.Roll, image), plan.SmallerDisk},
+		{"roll to a larger data disk: that is kept", 3, change(disk(1, "50", "100")), wish(plan.Roll, sameImage), ""},
+		{"create with a smaller data disk than one that is there", 3, change(disk(2, "100", "50")),
+			wish(plan.Create), plan.SmallerDisk},
+		{"add one with a smaller data disk than the others have", 3, change(disk(1, "100", "50"), ordered(4)),
+			wish(plan.Add), "create-disk prod-1-x1; create-vm prod-1-x1; await-joined prod-1-x1"},
 		{"roll into another network", 3, change(differs(1, "gce.network")), wish(plan.Roll, sameImage),
 			plan.OtherNetwork},
 		{"roll what is not as it was asked for, though this command has made it", 3, change(differs(1, "gce.tags")),
@@ -255,6 +261,34 @@ func TestPlans(t *testing.T) {
 func differs(k int, field string) func(*plan.Inventory) {
 	return func(i *plan.Inventory) {
 		i.VMs[k].Differs = []plan.Difference{{Replica: place(k), Field: field, Found: "a", Wanted: "b"}}
+	}
+}
+
+// disk has a replica's data disk have another size than the document says, in GB.
+func disk(k int, found, wanted string) func(*plan.Inventory) {
+	return func(i *plan.Inventory) {
+		i.VMs[k].Differs = []plan.Difference{{Replica: place(k), Field: plan.DataDiskSize, Found: found,
+			Wanted: wanted}}
+	}
+}
+
+// A document that would shrink a disk is refused with the field, what is there and what is allowed; one that would
+// enlarge it says how that is done.
+func TestADataDiskOnlyGrows(t *testing.T) {
+	i := wellOff(3)
+	disk(1, "100", "50")(&i)
+	_, err := plan.Make(plan.Wish{Kind: plan.Roll, Image: "image-1"}, i)
+	const want = "gce.dataDisk.sizeGB is 50, and data disk master-b-data of us-central1-b.master-b has 100: a disk " +
+		"cannot be made smaller. Give the document 100 or more; or replace each replica by one with a disk of its " +
+		"own ('quorate replace NAME')."
+	if err == nil || err.Error() != want {
+		t.Errorf("got  %v\nwant %s", err, want)
+	}
+	disk(1, "50", "100")(&i)
+	p, err := plan.Make(plan.Wish{Kind: plan.Roll, Image: "image-1"}, i)
+	const resize = "gcloud compute disks resize master-b-data --zone=us-central1-b --size=100GB"
+	if text := strings.Join(p.Warnings, " "); err != nil || !strings.HasSuffix(text, resize) {
+		t.Errorf("%v: %q lacks %q", err, text, resize)
 	}
 }
 

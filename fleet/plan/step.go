@@ -114,6 +114,7 @@ const (
 	DiskNotKnown     = "disk-not-known"
 	ReplicaIsNotDone = "replica-not-ready"
 	OtherNetwork     = "other-network"
+	SmallerDisk      = "smaller-disk"
 	StillDiffers     = "still-differs"
 	WasDeleted       = "was-deleted"
 	ResourceDiffers  = "resource-differs"
