@@ -21,8 +21,8 @@ const module = "github.com/quorate/quorate/"
 // floors is the floor plan, docs/ARCHITECTURE.md: a package imports only what stands below it.
 var floors = []string{
 	"cmd/quorate", "cmd/localgce",
-	"cmd/quorate/gathering", "cmd/quorate/observer", "cmd/quorate/restoring", "cmd/quorate/statustext",
-	"cmd/quorate/recordtext", "cmd/quorate/kubeconfig", "cmd/quorate/terminal/terminaltest",
+	"cmd/quorate/addonset", "cmd/quorate/gathering", "cmd/quorate/observer", "cmd/quorate/restoring",
+	"cmd/quorate/statustext", "cmd/quorate/recordtext", "cmd/quorate/kubeconfig", "cmd/quorate/terminal/terminaltest",
 	"cmd/quorate/tone",
 	"cmd/quorate/cluster", "cmd/quorate/command", "cmd/quorate/terminal", "cmd/quorate/master", "cmd/quorate/version",
 	"cmd/quorate/fault",

@@ -19,6 +19,7 @@ import (
 
 	"github.com/quorate/quorate/agent"
 	"github.com/quorate/quorate/agent/datadisk"
+	"github.com/quorate/quorate/cmd/quorate/addonset"
 	"github.com/quorate/quorate/cmd/quorate/command"
 	"github.com/quorate/quorate/cmd/quorate/fault"
 	"github.com/quorate/quorate/cmd/quorate/master"
@@ -99,7 +100,7 @@ func runAgent(ctx context.Context, async *asynclog.Log, words *lastwords.Keeper,
 		ImageDisk: datadisk.Image{Device: os.Getenv(master.DiskVariable), Dir: master.DiskMount,
 			Unit: master.DiskUnit}, HostsFile: master.HostsFile, MetricsAddress: master.MetricsAddress,
 		Self: self, Version: version.Current().Quorate, Env: os.Environ(), Cgroup: cgroup, AtStep: atStep(run),
-		SaveSnapshot: saverChild(log, self, filepath.Clean(run)), AddonRules: addonRules(log, self),
+		SaveSnapshot: saverChild(log, self, filepath.Clean(run)), AddonRules: addonset.Rules(log, self, saveOOMScore),
 	}
 	if systemd.Runs() {
 		cfg.OpenNode = nodeUnits

@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/quorate/quorate/cmd/quorate/addonset"
 	"github.com/quorate/quorate/cmd/quorate/command"
 	"github.com/quorate/quorate/cmd/quorate/version"
 )
@@ -32,7 +33,7 @@ recreating its VM. The other commands are run from anywhere that reaches the clu
 		Version: version.Text(),
 	}, newAgent(), newStatus(), newHealth(), newEvents(), newWhy(), newSupport(), newEtcd(), newConfig(), newRecord(),
 		newOrders(), newGCE(), newPause(), newResume(), newOverride(), newBundle(), newKubeconfig(), newToken(),
-		newSnapshot(), newAddons(), newVersion(version.ImageFile), newRunEtcd(), newMakeDirectory(), newRestore(),
+		newSnapshot(), addonset.New(), newVersion(version.ImageFile), newRunEtcd(), newMakeDirectory(), newRestore(),
 		newMan(), newCreate(), newAdd(), newRemove(), newReplace(), newRoll(), newList(), newDelete())
 	root.SetVersionTemplate("quorate {{.Version}}\n")
 	root.SetHelpCommand(command.Help())

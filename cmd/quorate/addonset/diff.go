@@ -1,4 +1,4 @@
-package main
+package addonset
 
 import (
 	"encoding/json"
@@ -16,8 +16,8 @@ import (
 	"github.com/quorate/quorate/cmd/quorate/terminal"
 )
 
-func newAddonsDiff() *cobra.Command {
-	var f addonsFlags
+func newDiff() *cobra.Command {
+	var f folderFlags
 	var output string
 	cmd := &cobra.Command{
 		Use: "diff", Short: "Show what the add-on manager would change in the cluster", Args: command.NoArguments,

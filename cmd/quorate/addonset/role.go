@@ -1,4 +1,4 @@
-package main
+package addonset
 
 import (
 	"context"
@@ -18,8 +18,8 @@ import (
 	"github.com/quorate/quorate/cmd/quorate/terminal"
 )
 
-// addonsUser is the add-on manager in the cluster.
-const addonsUser = "quorate:addons"
+// user is the add-on manager in the cluster.
+const user = "quorate:addons"
 
 // roleList is the role and its binding, as kubectl takes them.
 type roleList struct {
@@ -37,8 +37,8 @@ type roleObject struct {
 	Subjects   []map[string]any  `json:"subjects,omitempty"`
 }
 
-func newAddonsRole() *cobra.Command {
-	var f addonsFlags
+func newRole() *cobra.Command {
+	var f folderFlags
 	var output string
 	cmd := &cobra.Command{
 		Use: "role", Short: "Print the ClusterRole that the folder needs, for kubectl apply", Args: command.NoArguments,
@@ -72,20 +72,20 @@ Nobody is asked.`,
 
 func roleOf(rules []plan.Rule) roleList {
 	const rbac = "rbac.authorization.k8s.io"
-	name := map[string]string{"name": addonsUser}
+	name := map[string]string{"name": user}
 	return roleList{APIVersion: "v1", Kind: "List", Items: []roleObject{
 		{APIVersion: rbac + "/v1", Kind: "ClusterRole", Metadata: name, Rules: rules},
 		{APIVersion: rbac + "/v1", Kind: "ClusterRoleBinding", Metadata: name,
-			RoleRef:  map[string]string{"apiGroup": rbac, "kind": "ClusterRole", "name": addonsUser},
-			Subjects: []map[string]any{{"apiGroup": rbac, "kind": "User", "name": addonsUser}}},
+			RoleRef:  map[string]string{"apiGroup": rbac, "kind": "ClusterRole", "name": user},
+			Subjects: []map[string]any{{"apiGroup": rbac, "kind": "User", "name": user}}},
 	}}
 }
 
-// addonRules asks this program what the add-on manager must be allowed to do. The answer needs kustomize, whose memory
-// the agent does not keep.
-func addonRules(log *slog.Logger, self string) func(ctx context.Context, folder string) ([]plan.Rule, error) {
+// Rules asks this program, whose file is self, what the add-on manager must be allowed to do. The answer needs kustomize,
+// whose memory the agent does not keep. The process is the first to go when memory is short, by its OOM score.
+func Rules(log *slog.Logger, self string, oomScore int) func(ctx context.Context, folder string) ([]plan.Rule, error) {
 	return func(ctx context.Context, folder string) ([]plan.Rule, error) {
-		stdout, err := agent.SelfRun{Self: self, Env: os.Environ(), Log: log, OOMScore: saveOOMScore,
+		stdout, err := agent.SelfRun{Self: self, Env: os.Environ(), Log: log, OOMScore: oomScore,
 			Args: []string{"addons", "role", "--folder=" + folder, "-o", "json"}}.Run(ctx)
 		if err != nil {
 			return nil, err

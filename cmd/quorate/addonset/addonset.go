@@ -1,4 +1,6 @@
-package main
+// Package addonset has the commands about the add-ons' folder: what it would change in the cluster, what it needs to be
+// allowed, the examples that quorate brings, and the manager's own process.
+package addonset
 
 import (
 	"log/slog"
@@ -21,24 +23,25 @@ import (
 	"github.com/quorate/quorate/internal/replica"
 )
 
-func newAddons() *cobra.Command {
+// New is the group of these commands.
+func New() *cobra.Command {
 	return command.Group(&cobra.Command{Use: "addons", Short: "Compare the add-ons' folder with the cluster",
 		Long: `The add-on manager keeps a folder of manifests applied to the cluster: that of addons.folder in the
 Cluster document, or one with the document's addons.examples. Every master runs one, and 'quorate status' says how it
 stands.`},
-		newAddonsDiff(), newAddonsExamples(), newAddonsRole(), newAddonsRun())
+		newDiff(), newExamples(), newRole(), newRun())
 }
 
-// addonsFlags say which folder is meant. What is not given is, on a master, that of its document.
-type addonsFlags struct{ folder, kubeconfig string }
+// folderFlags say which folder is meant. What is not given is, on a master, that of its document.
+type folderFlags struct{ folder, kubeconfig string }
 
-func (f *addonsFlags) add(cmd *cobra.Command) {
+func (f *folderFlags) add(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&f.folder, "folder", "", "the add-ons' folder; on a master, as root, its document's where "+
 		"this is not given")
 }
 
 // fill takes from this master's document what was not given.
-func (f *addonsFlags) fill(wantKubeconfig bool) error {
+func (f *folderFlags) fill(wantKubeconfig bool) error {
 	if f.folder != "" && (f.kubeconfig != "" || !wantKubeconfig) {
 		return nil
 	}
@@ -65,7 +68,7 @@ func (f *addonsFlags) fill(wantKubeconfig bool) error {
 	return nil
 }
 
-func newAddonsExamples() *cobra.Command {
+func newExamples() *cobra.Command {
 	var f cluster.Flags
 	cmd := &cobra.Command{
 		Use: "examples [NAME...]", Short: "Print the add-ons that quorate brings, for a folder of your own",
@@ -102,8 +105,8 @@ Names: ` + strings.Join(replica.AddonExamples, ", "),
 	return cmd
 }
 
-// newAddonsRun is the process of the add-on manager. It is hidden: the agent starts it.
-func newAddonsRun() *cobra.Command {
+// newRun is the process of the add-on manager. It is hidden: the agent starts it.
+func newRun() *cobra.Command {
 	var cfg addons.Config
 	cmd := &cobra.Command{
 		Use: "run", Short: "Keep the folder applied (the agent's child)", Hidden: true, Args: command.NoArguments,
