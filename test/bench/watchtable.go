@@ -57,8 +57,11 @@ func watchRows(r *rivals.Result) (out []row) {
 			wrong += float64(o.Wrong + o.Lost)
 		}
 	}
+	broken := float64(len(r.Broken))
 	return append(out, row{What: "wrong actions and lost containers", Quorate: spread{wrong, wrong, wrong},
-		Value: wrong, OK: wrong == 0})
+		Value: wrong, OK: wrong == 0},
+		row{What: "VMs that were not measured to the end", Quorate: spread{broken, broken, broken}, Value: broken,
+			OK: broken == 0})
 }
 
 // printWatch prints a line for each fault and rival, and what each rival costs.
@@ -78,6 +81,9 @@ func printWatch(w io.Writer, r *rivals.Result) error {
 	fmt.Fprintln(table, "\nat rest\tCPU, % of a core\tof systemd and bus\tMiB\twake-ups a second\t")
 	for _, c := range r.Costs {
 		fmt.Fprintf(table, "%s\t%.2f\t%.2f\t%.1f\t%.1f\t\n", c.Rival, c.CPU, c.Asked, c.Memory, c.Wakeups)
+	}
+	for _, why := range r.Broken {
+		fmt.Fprintf(table, "not measured to the end: %s\n", why)
 	}
 	return table.Flush()
 }

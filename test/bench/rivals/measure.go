@@ -8,10 +8,9 @@ import (
 	"net/netip"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"sync"
 	"time"
-
-	"golang.org/x/sync/errgroup"
 
 	"github.com/quorate/quorate/internal/localgce"
 )
@@ -23,8 +22,8 @@ const (
 	// quiet is how long nothing happens at first: two rivals begin 120 s after their start. In its second part it is
 	// measured what they cost.
 	quietFirst, quietThen = 30 * time.Second, 100 * time.Second
-	// bootLimit is far above what a boot takes.
-	bootLimit = 5 * time.Minute
+	// bootLimit is far above what the boots of a lane's VMs take, beside other work.
+	bootLimit = 10 * time.Minute
 )
 
 // Config is what a run needs.
@@ -47,6 +46,8 @@ type Config struct {
 type Result struct {
 	Outcomes []Outcome `json:"outcomes"`
 	Costs    []Cost    `json:"costs"`
+	// Broken says of which VMs the rest was not measured, and why.
+	Broken []string `json:"broken,omitempty"`
 }
 
 // run is one run.
@@ -59,33 +60,54 @@ type run struct {
 	result Result
 }
 
-// Measure measures everything.
+// Measure measures everything, one lane after the other: fifteen VMs at once would keep two cores busy, and what is
+// measured then is the machine.
 func Measure(ctx context.Context, c Config) (*Result, error) {
 	r := &run{Config: c}
-	defer r.shut()
-	lanesOfVMs, unwatched, err := r.boot(ctx)
-	if err != nil {
-		return nil, err
-	}
-	var vms []*vm
-	for _, lane := range lanesOfVMs {
-		vms = append(vms, lane...)
-	}
-	r.Say("%d VMs of %d rivals are up; for %s nothing happens", len(vms), len(Names), quietFirst+quietThen)
-	if err := pause(ctx, quietFirst); err != nil {
-		return nil, err
-	}
-	if r.result.Costs, err = costs(ctx, append(vms, unwatched), quietThen); err != nil {
-		return nil, err
-	}
-	end := time.Now().Add(c.Budget)
-	g, gctx := errgroup.WithContext(ctx)
-	for i, lane := range lanesOfVMs {
-		for _, v := range lane {
-			g.Go(func() error { return r.sufferAll(gctx, v, lanes[i], end) })
+	for i := range lanes {
+		if err := r.measure(ctx, i); err != nil {
+			return nil, err
 		}
 	}
-	return &r.result, g.Wait()
+	return &r.result, nil
+}
+
+// measure boots the VMs of a lane and lets its faults befall all of them at the same time. In the first lane it measures
+// what the rivals cost, too.
+func (r *run) measure(ctx context.Context, lane int) error {
+	defer r.shut()
+	vms, unwatched, err := r.boot(ctx, lane)
+	if err != nil {
+		return err
+	}
+	r.Say("lane %d of %d: %d VMs are up", lane+1, len(lanes), len(r.vms))
+	if unwatched != nil {
+		if err := pause(ctx, quietFirst); err != nil {
+			return err
+		}
+		if r.result.Costs, err = costs(ctx, append(slices.Clone(vms), unwatched), quietThen); err != nil {
+			return err
+		}
+	}
+	end := time.Now().Add(r.Budget / time.Duration(len(lanes)))
+	var all sync.WaitGroup
+	for _, v := range vms {
+		all.Go(func() {
+			if err := r.sufferAll(ctx, v, lanes[lane], end); err != nil {
+				r.broken(fmt.Sprintf("%s, lane %d: %v", v.rival.name, lane+1, err))
+			}
+		})
+	}
+	all.Wait()
+	return context.Cause(ctx)
+}
+
+// broken notes a VM of which nothing more is measured. The others go on.
+func (r *run) broken(why string) {
+	r.Say("%s", why)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.result.Broken = append(r.result.Broken, why)
 }
 
 // sufferAll lets the faults of a lane befall a VM, again and again, each once at least.
@@ -124,36 +146,32 @@ func (v *vm) settled(ctx context.Context) error {
 	return pause(ctx, rand.N(v.period))
 }
 
-// boot boots all VMs, and one master whose watch is off.
-func (r *run) boot(ctx context.Context) (of [][]*vm, unwatched *vm, err error) {
+// boot boots the VMs of a lane, and with the first one a master whose watch is off.
+func (r *run) boot(ctx context.Context, lane int) (vms []*vm, unwatched *vm, err error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, bootLimit, fmt.Errorf("not up within %s", bootLimit))
 	defer cancel()
 	rivals := all()
-	off := rivals[0]
-	off.name = Unwatched
-	if unwatched, err = r.master(ctx, len(lanes), off, "kubelet: {watch: false}\n"); err != nil {
+	if lane == 0 {
+		off := rivals[0]
+		off.name = Unwatched
+		if unwatched, err = r.master(ctx, len(lanes), off, "kubelet: {watch: false}\n"); err != nil {
+			return nil, nil, err
+		}
+	}
+	master, err := r.master(ctx, lane, rivals[0], "")
+	if err != nil {
 		return nil, nil, err
 	}
-	for i := range lanes {
-		master, err := r.master(ctx, i, rivals[0], "")
-		if err != nil {
-			return nil, nil, err
-		}
-		others, err := r.others(ctx, i, rivals[1:], master)
-		if err != nil {
-			return nil, nil, err
-		}
-		of = append(of, append([]*vm{master}, others...))
-		r.Say("lane %d of %d is up", i+1, len(lanes))
-	}
-	return of, unwatched, nil
+	others, err := r.others(ctx, lane, rivals[1:], master)
+	return append([]*vm{master}, others...), unwatched, err
 }
 
 // project is the configuration of the nth project.
 func (r *run) project(n int, kind string) localgce.Config {
 	subnet := netip.PrefixFrom(netip.AddrFrom4([4]byte{10, 248, byte(n), 0}), 25)
+	endpoint := netip.AddrFrom4([4]byte{10, 248, byte(n), 100})
 	return localgce.Config{State: filepath.Join(r.Dir, fmt.Sprintf("%s-%d", kind, n)), Cluster: "bench", Subnet: subnet,
-		NoHostRoute: true, Kind: localgce.SystemdVMs, Image: r.Image, Cache: r.Cache,
+		Endpoint: endpoint, NoHostRoute: true, Kind: localgce.SystemdVMs, Image: r.Image, Cache: r.Cache,
 		Binds: []localgce.Bind{{Host: r.Bin, Guest: "/usr/local/bin", ReadOnly: true}}}
 }
 
@@ -221,6 +239,7 @@ func (r *run) shut() {
 			r.Say("close a project: %v", err)
 		}
 	}
+	r.vms, r.projects = nil, nil
 }
 
 func (r *run) vmOf(project *localgce.Project, name string, of rival) *vm {
@@ -265,7 +284,7 @@ func until(ctx context.Context, try func() error) error {
 		if err == nil {
 			return nil
 		}
-		if pause(ctx, 200*time.Millisecond) != nil {
+		if pause(ctx, time.Second) != nil {
 			return fmt.Errorf("%w: %w", context.Cause(ctx), err)
 		}
 	}

@@ -22,8 +22,8 @@ import (
 )
 
 const (
-	// observePeriod is the error of what is measured.
-	observePeriod = 100 * time.Millisecond
+	// observePeriod is the error of what is measured. To look more often costs as much as a VM does.
+	observePeriod = 250 * time.Millisecond
 	// answerLimit is how long a well kubelet or runtime may take on a busy machine.
 	answerLimit = 2 * time.Second
 )

@@ -4,7 +4,6 @@ import (
 	"context"
 	"embed"
 	"fmt"
-	"path/filepath"
 	"strings"
 	"time"
 )
@@ -117,19 +116,11 @@ func wordsOfMonit(ctx context.Context, v *vm, since time.Time) ([]time.Time, err
 	return wordsOf("SYSLOG_IDENTIFIER=monit", "failed", "not running", "restart")(ctx, v, since)
 }
 
-// wordsOfQuorate are in the agent's log, which a VM of the project keeps in a folder.
+// wordsOfQuorate are in the agent's log, which the VM's serial console has, too.
 func wordsOfQuorate(_ context.Context, v *vm, since time.Time) ([]time.Time, error) {
-	logs, err := filepath.Glob(filepath.Join(v.logFolder(), "*"))
+	at, err := linesOfAgent(v.logFolder()+".log", since)
 	if err != nil {
-		return nil, err
-	}
-	var at []time.Time
-	for _, log := range logs {
-		found, err := linesOfAgent(log, since)
-		if err != nil {
-			return nil, fmt.Errorf("read what the agent says: %w", err)
-		}
-		at = append(at, found...)
+		return nil, fmt.Errorf("read what the agent says: %w", err)
 	}
 	return at, nil
 }

@@ -35,8 +35,9 @@ func linesOfJournal(journal string, since time.Time, texts []string) (at []time.
 	return at, nil
 }
 
-// ofTheWatch is a line of the agent's log: its time, and the state or the act that it tells of.
-var ofTheWatch = regexp.MustCompile(`^time=(\S+) .*msg="watched unit" .*?\b(state|what)=(\S+)`)
+// ofTheWatch is a line of the agent's log: its time, and the state or the act that it tells of. On a serial console
+// something stands before it.
+var ofTheWatch = regexp.MustCompile(`\btime=(\S+) .*msg="watched unit" .*?\b(state|what)=(\S+)`)
 
 // linesOfAgent are the times of the lines in an agent's log that say that something is wrong with a unit.
 func linesOfAgent(path string, since time.Time) (at []time.Time, err error) {
