@@ -70,11 +70,11 @@ image install: export GIT_CONFIG_VALUE_0 := *
 
 image: build kubernetes etcd $(if $(filter yes,$(EXAMPLES)),coredns) ## A master's disk image for GCE, with its SBOM, into bin/image/ (root; 3 minutes); EXAMPLES=yes: and the example add-ons; EXTRA=FOLDER: and what your site adds
 	CGO_ENABLED=0 $(GO) build -ldflags "-s -w" -o bin/ ./images/describe ./images/addextra
-	@QUORATE_EXAMPLES=$(EXAMPLES) QUORATE_EXTRA=$(EXTRA) images/bake.sh bin/image
+	@QUORATE_EXAMPLES=$(EXAMPLES) QUORATE_EXTRA="$(EXTRA)" images/bake.sh bin/image
 
 install: build kubernetes etcd $(if $(filter yes,$(EXAMPLES)),coredns) ## Make this machine, a Debian 12, a master from its next boot on: what an image has, without its kernel (root); EXTRA as for image
 	CGO_ENABLED=0 $(GO) build -ldflags "-s -w" -o bin/ ./images/addextra
-	@QUORATE_EXAMPLES=$(EXAMPLES) QUORATE_EXTRA=$(EXTRA) images/install.sh bin
+	@QUORATE_EXAMPLES=$(EXAMPLES) QUORATE_EXTRA="$(EXTRA)" images/install.sh bin
 
 image-test: image guest ## The baked image: baked again, booted to a Ready Node in an emulated machine, against install.sh (root; half an hour)
 	QUORATE_IMAGE=$(CURDIR)/bin/image QUORATE_EXTRA=$(abspath $(EXTRA)) $(GO) test -count 1 -timeout 120m -v ./test/image

@@ -42,8 +42,11 @@ find "$work/in" -type d -exec chmod 0755 {} + -o -perm /0100 -exec chmod 0755 {}
 
 tools=$(images/master/tools.sh)
 echo "baking; about two minutes" >&2
-if ! images/master/in_tools.sh "$tools" "$work" /in/pins/inside.sh >"$work/log" 2>&1; then
+code=0
+images/master/in_tools.sh "$tools" "$work" /in/pins/inside.sh >"$work/log" 2>&1 || code=$?
+if ((code)); then
   tail -n 30 "$work/log" >&2
+  echo "images/bake.sh: the bake in the tree of tools ended with exit code $code; it printed $(wc -l <"$work/log") lines" >&2
   exit 1
 fi
 size=$((3 << 30))

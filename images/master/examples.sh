@@ -4,6 +4,7 @@
 #
 #   images/master/examples.sh ROOT PROGRAMS OUTPUT
 set -euo pipefail
+. "$(dirname "$0")/failures.sh"
 root=$1 programs=$2 out=$3
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT

@@ -3,6 +3,7 @@
 #
 #   images/master/extra.sh ROOT LAIDOUT        LAIDOUT is what images/addextra wrote
 set -euo pipefail
+. "$(dirname "$0")/failures.sh"
 root=$1 extra=$2
 umask 022
 cp -r --no-preserve=ownership "$extra/root/." "$root/"

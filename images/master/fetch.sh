@@ -36,7 +36,8 @@ if ((${#missing[@]})); then
   # apt downloads none where it does not know one: those are named below.
   apt-get update -q >/dev/null
   mapfile -t known < <(apt-cache show "${missing[@]}" 2>/dev/null |
-    awk '$1 == "Package:" { name = $2 } $1 == "Version:" { print name "=" $2 }' | sort -u | grep -xF -f <(printf '%s\n' "${missing[@]}"))
+    awk '$1 == "Package:" { name = $2 } $1 == "Version:" { print name "=" $2 }' | sort -u |
+    grep -xF -f <(printf '%s\n' "${missing[@]}") || true)
   if ((${#known[@]})); then (cd "$tmp" && apt-get download -q "${known[@]}" >/dev/null); fi
   for deb in "$tmp"/*.deb; do
     [[ -e $deb ]] || continue

@@ -3,6 +3,7 @@
 #
 #   images/master/files.sh ROOT PINS PROGRAMS UNITS COMMIT        folders: images/master, the programs, systemd/units; and what all that is of
 set -euo pipefail
+. "$(dirname "$0")/failures.sh"
 root=$1 pins=$2 programs=$3 units=$4 commit=$5
 umask 022
 for f in $(cd "$pins/files/master" && find . -type f); do

@@ -1,6 +1,7 @@
 #!/bin/bash
 # Makes the tree of packages a master's: its own files and programs, and nothing that one machine alone should have. For mmdebstrap's hook.
 set -euo pipefail
+. "$(dirname "$0")/failures.sh"
 root=$1
 /in/pins/files.sh "$root" /in/pins /in/programs /in/units "$(cat /in/commit)"
 if [[ -e /in/programs/coredns ]]; then /in/pins/examples.sh "$root" /in/programs "$root/usr/share/quorate/images"; fi

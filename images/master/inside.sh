@@ -8,6 +8,7 @@ set -euo pipefail
 umask 022
 hostname bake
 export PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/root LC_ALL=C.UTF-8 TZ=UTC DEBIAN_FRONTEND=noninteractive
+. /in/pins/failures.sh
 SOURCE_DATE_EPOCH=$(awk '$1 == "epoch" { print $2 }' /in/pins/manifest)
 export SOURCE_DATE_EPOCH
 # Identities that must not be random: the same bytes from each bake. No machine's secret hangs on them.

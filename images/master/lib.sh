@@ -1,4 +1,5 @@
 # What pin.sh, fetch.sh, bake.sh and install.sh share. Sourced, with the repository as working directory.
+. "$(dirname "${BASH_SOURCE[0]}")/failures.sh"
 pins=images/master
 cache=${QUORATE_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/quorate}/images
 
@@ -17,7 +18,7 @@ extra_folder() {
   if [[ -z ${QUORATE_EXTRA:-} ]]; then return; fi
   if [[ ! -d $QUORATE_EXTRA ]]; then
     echo "QUORATE_EXTRA is '$QUORATE_EXTRA': want a folder (images/README.md has its layout)" >&2
-    return 2
+    exit 2
   fi
   QUORATE_EXTRA=$(cd "$QUORATE_EXTRA" && pwd)
   export QUORATE_EXTRA

@@ -3,6 +3,7 @@
 #
 #   images/master/pack.sh FOLDER NAME CONFIG OUTPUT        NAME with its tag; CONFIG is the image's, in JSON
 set -euo pipefail
+. "$(dirname "$0")/failures.sh"
 folder=$1 name=$2 config=$3 out=$4
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT

@@ -3,6 +3,7 @@
 #
 #   images/master/pause.sh PROGRAM OUTPUT
 set -euo pipefail
+. "$(dirname "$0")/failures.sh"
 program=$1 out=$2
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT

@@ -4,6 +4,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 )
 
@@ -37,5 +38,20 @@ func TestTwoBakesOfOneCommitAreTheSame(t *testing.T) {
 	}
 	if got := read(t, filepath.Join(dir, "again/SHA256SUMS")); got != want {
 		t.Errorf("the first bake:\n%sthe second:\n%s", want, got)
+	}
+}
+
+// A command may fail without a word, as one in a pipe whose complaint nobody wants. Its script says where.
+func TestABakeThatFailsSaysWhere(t *testing.T) {
+	const script = `set -euo pipefail
+. "$1"
+if ! x=$(false); then y=$(false) || true; fi
+manifest() { cat "$1/nowhere" 2>/dev/null | sort; }
+z=$(manifest "$2")
+echo not reached`
+	out, err := exec.Command("bash", "-c", script, "bake", master+"failures.sh", t.TempDir()).CombinedOutput()
+	if text := string(out); err == nil || !strings.Contains(text, "bake: line 5: exit code 1 of: z=$(manifest") ||
+		strings.Contains(text, "line 3:") {
+		t.Errorf("%v: %s", err, out)
 	}
 }
