@@ -151,6 +151,8 @@ func TestADayOfAProject(t *testing.T) {
 	step("0 connections are broken", 0, "do", "net/reset", "vm=a", "to=b")
 	do("disk/fill vm=a leave=1MiB")
 	do("disk/free vm=a")
+	do("disk/grow vm=a capacity=64MiB")
+	step("a disk only grows, and it has 67108864", 1, "do", "disk/grow", "vm=a", "capacity=64MiB")
 	do("disk/freeze vm=a for=5s")
 	do("disk/thaw vm=a")
 	do("disk/snapshot vm=a snapshot=s")

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -80,6 +81,42 @@ func TestDisksFillFreezeAndTear(t *testing.T) {
 	w.do(w.KillVM(ctx, "a"))
 	w.do(w.StartVM(ctx, "a"))
 	w.must("a", "grep three "+data+"unsynced")
+}
+
+// A disk grows under a VM that runs and under one that is off, and its file system at the next boot. What is on it
+// stays.
+func TestADiskGrows(t *testing.T) {
+	conf := config(t.TempDir(), 11, "a")
+	conf.DiskSize = 32 << 20
+	w := start(t, conf)
+	ctx := t.Context()
+	sizes := func() (disk string, kilobytes int) {
+		t.Helper()
+		disk = strings.TrimSpace(w.must("a", "cat /sys/dev/block/$(mountpoint -d "+data+")/size"))
+		kilobytes, err := strconv.Atoi(strings.TrimSpace(w.must("a", "df -k --output=size "+data+" | tail -1")))
+		w.do(err)
+		return disk, kilobytes
+	}
+	_, first := sizes()
+	w.must("a", "echo kept > "+data+"file; sync "+data+"file")
+	w.do(w.GrowDisk(ctx, "a", 128<<20))
+	w.refused("a disk only grows, and it has 134217728", w.GrowDisk(ctx, "a", 64<<20))
+	if disk, now := sizes(); disk != "262144" || now != first {
+		t.Errorf("while it runs: %s sectors, %d kB; before %d kB", disk, now, first)
+	}
+	w.do(w.TearDisk(ctx, "a")) // there is a journal to be replayed
+	w.do(w.StartVM(ctx, "a"))
+	disk, second := sizes()
+	if disk != "262144" || second < 3*first {
+		t.Errorf("after a boot: %s sectors, %d kB; before %d kB", disk, second, first)
+	}
+	w.do(w.KillVM(ctx, "a"))
+	w.do(w.GrowDisk(ctx, "a", 256<<20))
+	w.do(w.StartVM(ctx, "a"))
+	if disk, now := sizes(); disk != "524288" || now < second*3/2 {
+		t.Errorf("while it was off: %s sectors, %d kB; before %d kB", disk, now, second)
+	}
+	w.must("a", "grep kept "+data+"file")
 }
 
 func TestDisksAreSnapshotClonedSwappedEmptied(t *testing.T) {

@@ -70,6 +70,36 @@ func (p *Project) TruncateDisk(ctx context.Context, name, pattern string, size i
 	return path, nil
 }
 
+// GrowDisk makes a VM's data disk larger, also while it is in use. Its file system grows at the VM's next boot. A
+// master's image does that at once, by itself: it takes a capability that containers and VMs of namespaces lack.
+func (p *Project) GrowDisk(ctx context.Context, name string, bytes int64) error {
+	err := p.operate(name, "", func(v *vm) error {
+		if bytes <= v.Disk.Bytes {
+			return fmt.Errorf("%d bytes: a disk only grows, and it has %d", bytes, v.Disk.Bytes)
+		}
+		image := p.image(v.Disk.Image)
+		if err := disk.Ensure(ctx, image, v.Disk.Bytes); err != nil {
+			return err
+		}
+		if err := os.Truncate(image, bytes); err != nil {
+			return err
+		}
+		if v.machine != nil {
+			if err := v.machine.disk.Grown(); err != nil {
+				return err
+			}
+		}
+		p.mu.Lock()
+		v.Disk.Bytes = bytes
+		p.mu.Unlock()
+		return p.save()
+	})
+	if err != nil {
+		return fmt.Errorf("enlarge the disk of %s: %w", name, err)
+	}
+	return nil
+}
+
 // FillDisk takes all space of a VM's data disk but so many bytes, until FreeDisk: writes then end in ENOSPC. Files keep
 // the blocks that they have. It stays full over reboots.
 func (p *Project) FillDisk(ctx context.Context, name string, leave int64) error {

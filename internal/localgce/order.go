@@ -18,7 +18,7 @@ type order struct {
 	service, kind, call, code                                    string
 	vms                                                          []string
 	address                                                      netip.Addr
-	leave, bandwidth, offset, size                               int64
+	leave, bandwidth, offset, size, capacity                     int64
 	bits, skip, times                                            int
 	delay, limit, stoppedFor                                     time.Duration
 	newAddress, wipe, withDisk, leaveRunning, hideRecord, oneWay bool
@@ -60,6 +60,7 @@ func (o *order) fields() *flag.FlagSet {
 		return err
 	})
 	bytes(&o.leave, "leave", "the bytes that stay free, such as 64MiB")
+	bytes(&o.capacity, "capacity", "how large a disk becomes, such as 4GiB")
 	bytes(&o.bandwidth, "bandwidth", "bytes a second, such as 50MiB")
 	f.Int64Var(&o.offset, "offset", 0, "where it begins, in bytes; below 0, from the file's end")
 	f.Int64Var(&o.size, "size", 0, "the bytes that are left; below 0, so many fewer than there are")

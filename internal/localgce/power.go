@@ -61,6 +61,9 @@ func (p *Project) boot(ctx context.Context, v *vm, m *machine) error {
 	if err != nil {
 		return err
 	}
+	if err := disk.GrowFileSystem(ctx, image); err != nil {
+		return err
+	}
 	if m.disk, err = disk.Attach(image); err != nil {
 		return err
 	}

@@ -70,6 +70,8 @@ var verbs = []verb{
 	{"disk/fill", "vm [leave]", "take all space of its disk, also over reboots: writes end in ENOSPC",
 		act(func(ctx context.Context, p *Project, o *order) error { return p.FillDisk(ctx, o.vm, o.leave) })},
 	{"disk/free", "vm", "end a fill", toVM((*Project).FreeDisk)},
+	{"disk/grow", "vm capacity", "make it larger, also while it is in use; its file system grows at the next boot",
+		act(func(ctx context.Context, p *Project, o *order) error { return p.GrowDisk(ctx, o.vm, o.capacity) })},
 	{"disk/freeze", "vm for", "make all writes to its disk wait (fsfreeze), " + MaxStall.String() + " at most",
 		act(func(_ context.Context, p *Project, o *order) error { return p.FreezeDisk(o.vm, o.limit) })},
 	{"disk/thaw", "vm", "end a freeze",
