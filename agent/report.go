@@ -51,7 +51,7 @@ func (a *Agent) report(ctx context.Context) status.Status {
 		Report: etcdmember.Report{Etcd: etcdmember.EtcdReport{Members: []etcdmember.MemberReport{},
 			Steps: []etcdmember.StepCount{}}},
 		Certificates: append([]certs.Expiry{}, a.certificates...),
-		Encryption:   a.encryption, Snapshots: a.snapshots, Archives: a.archives,
+		Encryption:   a.encryption, Snapshots: a.snapshots, Archives: a.archives, DataDisk: a.disk.Size(),
 		Addons: a.addons, PendingRestart: a.pending,
 		Version: a.cfg.Version,
 		Boot:    status.Boot{Phases: append([]status.PhaseTook{}, a.boot.Phases...), Ready: a.boot.Ready},

@@ -47,6 +47,8 @@ type EtcdReport struct {
 	Row       string         `json:"row,omitempty"`
 	LeaderRow string         `json:"leaderRow,omitempty"`
 	Members   []MemberReport `json:"members"`
+	// Database is this replica's own member's; nil while it does not answer.
+	Database *table.Database `json:"database,omitempty"`
 	// RecordRead is when the record was last read; nil: not yet.
 	RecordRead *time.Time `json:"recordRead,omitempty"`
 	// Steps counts the acts that this agent took.
@@ -124,6 +126,7 @@ func (m *Membership) Report(ctx context.Context) Report {
 	r := m.reported.report(m.cfg.Cluster.Name)
 	if err == nil && s.MemberID != 0 {
 		r.Cluster.ID, r.Etcd.Member, r.Etcd.Members = s.ClusterID.String(), s.MemberID.String(), memberReports(s)
+		r.Etcd.Database = &s.Database
 	}
 	return r
 }

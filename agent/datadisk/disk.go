@@ -56,6 +56,8 @@ type Disk struct {
 	id     string // the Compute API's; empty: not known yet
 	// shared is why another VM may write to it, too; empty: none may, or that is not known.
 	shared string
+	// size was measured last; nil: not yet.
+	size *Size
 }
 
 // New is a disk of which nothing is known yet. It has to be mounted also where the document names none, if the image

@@ -27,9 +27,9 @@ const (
 var mountWaits = []string{dataDiskMissing, dataDiskDamaged, dataDiskHangs}
 
 // places are where the kernel says what disks there are and what is mounted.
-type places struct{ byID, mountinfo string }
+type places struct{ byID, mountinfo, devices string }
 
-var kernel = places{byID: "/dev/disk/by-id", mountinfo: "/proc/self/mountinfo"}
+var kernel = places{byID: "/dev/disk/by-id", mountinfo: "/proc/self/mountinfo", devices: "/sys/dev/block"}
 
 // seenDisk is what is seen of the data disk, and of the folder at which it has to be mounted.
 type seenDisk struct {

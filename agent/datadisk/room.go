@@ -39,9 +39,14 @@ func isNearlyFull(free, total int64, was bool) bool {
 	return free < least
 }
 
-// WatchRoom says where the disk on which dir is is nearly full, until ctx is done.
+// WatchRoom says where the disk on which dir is is nearly full, until ctx is done, and measures it for Size.
 func (d *Disk) WatchRoom(ctx context.Context, dir string) {
-	d.watchRoom(ctx, dir, func() (free, total int64, err error) { return local.Room(dir) })
+	d.watchRoom(ctx, dir, func() (free, total int64, err error) {
+		if free, total, err = local.Room(dir); err == nil {
+			d.note(Size{Device: d.places.deviceOf(dir), FileSystem: total, Free: free})
+		}
+		return free, total, err
+	})
 }
 
 // watchRoom asks each roomPeriod. The reason changes when the disk gets fuller by a hundredth, and not with each file.

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/quorate/quorate/addons/plan"
+	"github.com/quorate/quorate/agent/datadisk"
 	"github.com/quorate/quorate/agent/kubelet"
 	"github.com/quorate/quorate/certs"
 	"github.com/quorate/quorate/etcdmember"
@@ -35,6 +36,8 @@ type Status struct {
 	Encryption *certs.Encryption `json:"encryption,omitempty"`
 	// Snapshots is nil until the member runs, and while the record shows no open epoch.
 	Snapshots *Snapshots `json:"snapshots,omitempty"`
+	// DataDisk is how large what the data directory is on is; nil until the disk can be used.
+	DataDisk *datadisk.Size `json:"dataDisk,omitempty"`
 	// Archives is nil until the boot is done.
 	Archives *Archives `json:"archives,omitempty"`
 	// Addons is what the add-on manager says of itself; nil where the document has no add-ons, and while it does not

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/quorate/quorate/agent/datadisk"
 	"github.com/quorate/quorate/agent/kubelet"
 	"github.com/quorate/quorate/certs"
 	"github.com/quorate/quorate/etcdmember"
@@ -36,6 +37,7 @@ func TestTheKeysOfTheStatus(t *testing.T) {
 			Etcd: etcdmember.EtcdReport{Member: "a1", Row: "running", LeaderRow: "44",
 				Members: []etcdmember.MemberReport{
 					{Name: "z.n.1", ID: "a1", Role: "voter", Leader: true, Started: true, Lag: &lag}},
+				Database:    &table.Database{Bytes: 4 << 20, InUse: 3 << 20, Quota: 8 << 30},
 				RecordRead:  &now,
 				Steps:       []etcdmember.StepCount{{Act: table.ActSeed, Outcome: "done", Count: 1}},
 				Explanation: &explain.Explanation{At: now, Found: []string{"f"}}},
@@ -51,7 +53,8 @@ func TestTheKeysOfTheStatus(t *testing.T) {
 				Counts: kubelet.Counts{Ended: 1, Restart: 2, Start: 3, Park: 4}}},
 			Records: []kubelet.Record{{At: now, Unit: "kubelet.service", What: "restart", Cause: "hung", Reason: "r",
 				Stacks: "s", Outcome: "o"}}},
-		Blocked: []replica.Wait{{Row: "19", Name: "seed-in-progress", Reason: "r", Since: now, Next: "n"}},
+		DataDisk: &datadisk.Size{Device: 50 << 30, FileSystem: 49 << 30, Free: 40 << 30},
+		Blocked:  []replica.Wait{{Row: "19", Name: "seed-in-progress", Reason: "r", Since: now, Next: "n"}},
 	}
 	got, err := json.MarshalIndent(s, "", "  ")
 	if err != nil {

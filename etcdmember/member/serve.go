@@ -74,6 +74,8 @@ func memberStatus(e *embed.Etcd, streams bool) table.MemberStatus {
 		Leader: record.MemberID(srv.Leader()),
 		Term:   srv.Term(), Committed: srv.CommittedIndex(), Applied: srv.AppliedIndex(),
 		Ready: closed(srv.ReadyNotify()), Removed: srv.IsIDRemoved(uint64(srv.MemberID())),
+		Database: table.Database{Bytes: srv.Backend().Size(), InUse: srv.Backend().SizeInUse(),
+			Quota: srv.Cfg.QuotaBackendBytes},
 	}
 	for _, a := range srv.Alarms() {
 		s.Alarms = append(s.Alarms, table.Alarm{MemberID: record.MemberID(a.GetMemberID()),

@@ -25,6 +25,16 @@ type MemberStatus struct {
 	Members []Member `json:"members"`
 	// Progress is what the leader knows of each member; empty elsewhere.
 	Progress map[record.MemberID]PeerProgress `json:"progress,omitempty"`
+	Database Database                         `json:"database,omitzero"`
+}
+
+// Database is how large a member's database is, in bytes.
+type Database struct {
+	// Bytes is its file's size, InUse what of that holds something; the rest is used again before the file grows.
+	Bytes int64 `json:"bytes"`
+	InUse int64 `json:"inUseBytes"`
+	// Quota is what the member was started with: no write is taken that would have the file grow beyond it.
+	Quota int64 `json:"quotaBytes"`
 }
 
 // PeerProgress is the leader's knowledge of one member, go.etcd.io/raft's tracker.Progress.

@@ -70,6 +70,10 @@ func Show(w io.Writer, s Shown, now time.Time) {
 		terminal.PrintText(w, "", addonsText(s.Addons))
 		showAddonObjects(w, s.Addons, now)
 	}
+	if text := sizeText(s.Status); text != "" {
+		fmt.Fprintln(w)
+		terminal.PrintText(w, "", text)
+	}
 	if s.Archives != nil && s.Archives.Count > 0 {
 		fmt.Fprintf(w, "\n%s\n", archiveText(s.Archives))
 	}
@@ -190,6 +194,35 @@ func archiveText(s *status.Archives) string {
 		text += "; " + s.Kept
 	}
 	return text
+}
+
+// sizeText says how large the data disk and etcd's database are, and what is left of each.
+func sizeText(s status.Status) string {
+	var parts []string
+	if d := s.DataDisk; d != nil {
+		text := fmt.Sprintf("the data disk's file system has %s, %s free", bytesText(d.FileSystem), bytesText(d.Free))
+		if d.Device > 0 {
+			text = fmt.Sprintf("the data disk has %s, its file system %s, %s free", bytesText(d.Device),
+				bytesText(d.FileSystem), bytesText(d.Free))
+		}
+		if d.NotGrown() {
+			text += " (it has not grown to its disk: systemctl start quorate-data-growfs)"
+		}
+		parts = append(parts, text)
+	}
+	if e := s.Etcd.Database; e != nil && e.Quota > 0 {
+		parts = append(parts, fmt.Sprintf("etcd's database takes %s of its quota of %s (%d %%), %s of that in use",
+			bytesText(e.Bytes), bytesText(e.Quota), 100*e.Bytes/e.Quota, bytesText(e.InUse)))
+	}
+	return strings.Join(parts, "; ")
+}
+
+// bytesText is a number of bytes for a person.
+func bytesText(n int64) string {
+	if n < 1<<30 {
+		return fmt.Sprintf("%d MiB", n>>20)
+	}
+	return fmt.Sprintf("%.1f GiB", float64(n)/(1<<30))
 }
 
 // rowText names the row of the membership's table, unless the wait has the same name. What a phase waits for by itself

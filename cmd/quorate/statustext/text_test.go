@@ -8,8 +8,10 @@ import (
 	"time"
 
 	"github.com/quorate/quorate/addons/plan"
+	"github.com/quorate/quorate/agent/datadisk"
 	"github.com/quorate/quorate/agent/status"
 	"github.com/quorate/quorate/cmd/quorate/terminal/terminaltest"
+	"github.com/quorate/quorate/etcdmember/table"
 )
 
 // TestStatusText compares what a person reads with the golden files: a replica that is well, one that cannot boot, one
@@ -28,6 +30,25 @@ func TestTheStatusSaysWhatTheArchiveTakes(t *testing.T) {
 		Kept: "no archive is purged: a restore is in force"}); got != "2 archived directories take 300 MiB; no "+
 		"archive is purged: a restore is in force" {
 		t.Error(got)
+	}
+}
+
+func TestTheStatusSaysWhatOfTheDataDiskIsLeft(t *testing.T) {
+	var s status.Status
+	if got := sizeText(s); got != "" {
+		t.Errorf("nothing is known: %q", got)
+	}
+	s.DataDisk = &datadisk.Size{FileSystem: 20 << 30, Free: 5 << 29}
+	if got := sizeText(s); got != "the data disk's file system has 20.0 GiB, 2.5 GiB free" {
+		t.Errorf("a file system without a disk: %q", got)
+	}
+	s.DataDisk.Device = 100 << 30
+	s.Etcd.Database = &table.Database{Bytes: 900 << 20, InUse: 30 << 20, Quota: 1000 << 20}
+	const want = "the data disk has 100.0 GiB, its file system 20.0 GiB, 2.5 GiB free (it has not grown to its disk: " +
+		"systemctl start quorate-data-growfs); etcd's database takes 900 MiB of its quota of 1000 MiB (90 %), " +
+		"30 MiB of that in use"
+	if got := sizeText(s); got != want {
+		t.Errorf("got  %s\nwant %s", got, want)
 	}
 }
 
