@@ -112,6 +112,9 @@ alerts: ## docs/alerts.yaml in Prometheus' own engine, and by promtool; a module
 	bin/promtool check rules docs/alerts.yaml
 	bin/promtool test rules test/alerts/alerts.test.yaml
 
+terraform: ## The Terraform of docs/gce.md, parsed and held against the rest of the page, a module of its own
+	cd test/terraform && $(GO) vet . && $(GO) test -count 1 .
+
 addons: kubernetes etcd ## Three managers over a thousand objects, and two versions of a set, and kube-addon-manager (35 minutes)
 	QUORATE_ADDONS=1 $(GO) test -count 1 -timeout 60m -v ./addons
 
@@ -145,4 +148,4 @@ vuln: ## Known vulnerabilities, where the machine can reach their data
 clean: demo-down ## Remove what was built here; the caches outside the repository stay
 	rm -rf bin $(STATE)
 
-.PHONY: help demo man demo-watch demo-check demo-down test cases check cases-systemd deps build kubernetes coredns etcd etcd-former image install image-test examples-test race guest chaos failovers faults alerts addons bench bench-watch monit mutate fuzz lint vuln clean
+.PHONY: help demo man demo-watch demo-check demo-down test cases check cases-systemd deps build kubernetes coredns etcd etcd-former image install image-test examples-test race guest chaos failovers faults alerts terraform addons bench bench-watch monit mutate fuzz lint vuln clean

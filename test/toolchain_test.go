@@ -17,7 +17,7 @@ func TestEveryModulePinsItsToolchain(t *testing.T) {
 	if err != nil || len(files) != 4 {
 		t.Fatalf("%v, %v", files, err)
 	}
-	for _, path := range append(files, "../go.mod", "alerts/go.mod") {
+	for _, path := range append(files, "../go.mod", "alerts/go.mod", "terraform/go.mod") {
 		data, err := os.ReadFile(path)
 		if err != nil {
 			t.Fatal(err)
