@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net/http"
 	"net/netip"
 	"path/filepath"
 	"regexp"
@@ -74,6 +75,8 @@ type Config struct {
 	// folder's file system cannot, they lie on an XFS volume in a file of that folder, on which a sync takes about
 	// twice as long.
 	Reflink bool `json:"reflink,omitempty"`
+	// BeforeBucket, if not nil, makes of the bucket what serves in its place, for who counts requests.
+	BeforeBucket func(http.Handler) http.Handler `json:"-"`
 	// Log gets one line a change; nil discards.
 	Log *slog.Logger `json:"-"`
 	// Progress, if not nil, gets lines for a person while Start works.
@@ -116,6 +119,9 @@ func (c Config) withDefaults() (Config, error) {
 	}
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)
+	}
+	if c.BeforeBucket == nil {
+		c.BeforeBucket = func(bucket http.Handler) http.Handler { return bucket }
 	}
 	if c.Progress == nil {
 		c.Progress = func(string) {}

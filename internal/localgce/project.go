@@ -184,7 +184,7 @@ func (p *Project) runServices() error {
 		return p.caller(r) == "" || p.settings.GrantsObject(instance.MastersAccount(), bucket, object, permission)
 	})
 	compute := p.faults.Before(fault.Compute, p.caller, p.compute)
-	storage := p.faults.Before(fault.Storage, p.caller, p.buckets)
+	storage := p.conf.BeforeBucket(p.faults.Before(fault.Storage, p.caller, p.buckets))
 	p.server = &http.Server{ReadHeaderTimeout: 10 * time.Second,
 		Handler: settings.NewAPIs(compute, storage, p.settings)}
 	p.tasks.Go(func() { _ = p.server.Serve(listener) }) // ends with Close

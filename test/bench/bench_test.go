@@ -1,8 +1,13 @@
 package main
 
 import (
+	"fmt"
+	"io"
 	"math"
+	"net/http"
+	"net/http/httptest"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -73,10 +78,10 @@ func TestAMissedGoalIsLoud(t *testing.T) {
 func TestFlagsThatMakeNoSenseAreRefused(t *testing.T) {
 	for args, says := range map[string]string{
 		"-rounds 0":    "at least one is needed",
-		"-only two":    "one, three, memory, repair and watch are known",
+		"-only two":    "one, three, memory, repair, reports and watch are known",
 		"-o yaml":      "json is known",
 		"up":           "only flags are known",
-		"-only one,,x": "one, three, memory, repair and watch are known",
+		"-only one,,x": "one, three, memory, repair, reports and watch are known",
 	} {
 		if _, err := parse(strings.Fields(args)); err == nil || !strings.Contains(err.Error(), says) {
 			t.Errorf("%s: %v, want %q", args, err, says)
@@ -130,6 +135,56 @@ func TestARepairIsBoundedInSecondsAndShownBesideTheFloor(t *testing.T) {
 	}
 }
 
+func TestWhatReportsCostIsShownNextToAgentsWithoutThem(t *testing.T) {
+	r := results{Reports: &reportCost{With: cost{CPU: []float64{0.5, 0.6, 0.7}, Requests: 15000, Megabytes: 30},
+		Without: cost{CPU: []float64{0.4, 0.4, 0.4}, Requests: 10000, Megabytes: 20}}}
+	var out strings.Builder
+	if err := r.print(&out, ""); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"0.60 (0.50-0.70) % of a core", "15000.00", "30.00 (30.00-30.00) MB a day", "1.50"} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("no %q in\n%s", want, out.String())
+		}
+	}
+	if r.missed() || strings.Contains(out.String(), "<=") {
+		t.Errorf("nothing is promised of it:\n%s", out.String())
+	}
+}
+
+func TestWhatIsAskedOfABucketIsCounted(t *testing.T) {
+	var seen traffic
+	bucket := httptest.NewServer(seen.count(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body)
+		fmt.Fprint(w, "four")
+	})))
+	defer bucket.Close()
+	for _, body := range []string{"", "seven77"} { // without a length, as an upload is
+		answer, err := http.Post(bucket.URL, "text/plain", io.MultiReader(strings.NewReader(body)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		answer.Body.Close()
+	}
+	if requests, bytes := seen.requests.Load(), seen.bytes.Load(); requests != 2 || bytes != 15 {
+		t.Errorf("%d requests of %d bytes, want 2 of 15", requests, bytes)
+	}
+}
+
+func TestTheAgentWithoutReportsIsStillTheAgentButOneLine(t *testing.T) {
+	text, err := os.ReadFile(filepath.Join("..", "..", opensReports))
+	if err != nil {
+		t.Fatal(err)
+	}
+	silent, err := withoutReports(string(text))
+	if err != nil || len(silent) != len(text)-len(openLine) {
+		t.Errorf("%v: %d bytes of %d", err, len(silent), len(text))
+	}
+	if _, err := withoutReports(silent); err == nil {
+		t.Error("an agent that opens its reports in another way is compared with itself")
+	}
+}
+
 // The table of the watch has a line for each fault and rival, with what was not healed in time, and a promise that was
 // not kept is a missed goal.
 func TestTheWatchIsShownNextToItsRivals(t *testing.T) {
@@ -178,11 +233,12 @@ func TestOnlyWhatRanIsPrinted(t *testing.T) {
 		results
 		want string
 	}{
-		"one":    {results{One: &both}, "phases summary"},
-		"three":  {results{Three: &both}, "phases summary"},
-		"memory": {results{Usage: []usage{{Name: "agent"}}}, "summary"},
-		"repair": {results{Repair: &repairs{Quorate: []repair{{}}, Floor: []repair{{}}}}, "summary"},
-		"watch":  {results{Watch: &rivals.Result{}}, "summary watch"},
+		"one":     {results{One: &both}, "phases summary"},
+		"three":   {results{Three: &both}, "phases summary"},
+		"memory":  {results{Usage: []usage{{Name: "agent"}}}, "summary"},
+		"repair":  {results{Repair: &repairs{Quorate: []repair{{}}, Floor: []repair{{}}}}, "summary"},
+		"reports": {results{Reports: &reportCost{}}, "summary"},
+		"watch":   {results{Watch: &rivals.Result{}}, "summary watch"},
 	} {
 		var out strings.Builder
 		if err := c.print(&out, ""); err != nil {

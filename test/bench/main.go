@@ -5,15 +5,17 @@
 //	memory   the agent's resident memory and its CPU while nothing happens, without its children
 //	repair   a recreated VM, with its disk and with an empty one, to a voter and to /readyz; and how long writes stall
 //	         when a follower is lost, when the leader is lost, and when the leader is stopped as planned
+//	reports  what reports and events cost each agent in a day: CPU, requests to the bucket and their bytes; against
+//	         agents that open no store for them
 //	watch    a kubelet and a runtime that break in ten ways: how soon that is seen and made good, and what is done
 //	         wrongly, by quorate and by what else watches a kubelet (./rivals); and what each costs
 //
-// The first four but memory are held against a floor: etcd, its health, then kube-apiserver, started by a program of 70
+// One, three and repair are held against a floor: etcd, its health, then kube-apiserver, started by a program of 70
 // lines (./floor) with certificates and flags that are ready-made, in VMs of the same local GCE project. Rounds of
 // quorate and of the floor take turns, because machines are never quiet for long; the table shows medians and the
 // extremes next to them. Below it stands where quorate's time went, phase by phase.
 //
-//	go run ./test/bench [-rounds 10] [-bin bin] [-only one,three,memory,repair,watch] [-o json] [-strict]
+//	go run ./test/bench [-rounds 10] [-bin bin] [-only one,three,memory,repair,reports,watch] [-o json] [-strict]
 //
 // It needs root. Its files are in a folder of their own and are gone afterwards, unless -keep says otherwise.
 package main
@@ -68,6 +70,7 @@ type flags struct {
 	strict, keep   bool
 	one, three, mb bool // parts that run
 	repair, rivals bool
+	reports        bool
 	image, monit   string
 	budget         time.Duration
 }
@@ -97,7 +100,7 @@ func parse(args []string) (flags, error) {
 	set.IntVar(&f.rounds, "rounds", 10, "rounds of quorate, and as many of the floor: the goals are medians of ten; "+
 		"raft's random election time-out alone makes a boot of the floor vary by 0.9 s")
 	set.StringVar(&f.bin, "bin", "bin", "the folder with quorate, etcd and the Kubernetes programs")
-	set.StringVar(&f.only, "only", "one,three,memory,repair", "the parts to run; watch is there besides")
+	set.StringVar(&f.only, "only", "one,three,memory,repair,reports", "the parts to run; watch is there besides")
 	set.StringVar(&f.image, "image", "bin/image/root.tar", "the baked image's tree, for watch")
 	set.StringVar(&f.monit, "monit", "bin/monit", "Debian's monit (test/bench/monit.sh), for watch")
 	set.DurationVar(&f.budget, "faults", 15*time.Minute, "how long watch begins faults for")
@@ -120,10 +123,12 @@ func parse(args []string) (flags, error) {
 			f.mb = true
 		case "repair":
 			f.repair = true
+		case "reports":
+			f.reports = true
 		case "watch":
 			f.rivals = true
 		default:
-			return f, fmt.Errorf("-only %q: one, three, memory, repair and watch are known", part)
+			return f, fmt.Errorf("-only %q: one, three, memory, repair, reports and watch are known", part)
 		}
 	}
 	switch {
@@ -187,6 +192,11 @@ func (b *bench) measure(ctx context.Context, r *results) (err error) {
 	}
 	if b.repair {
 		if r.Repair, err = b.repairs(ctx); err != nil {
+			return err
+		}
+	}
+	if b.reports {
+		if r.Reports, err = b.reportCosts(ctx); err != nil {
 			return err
 		}
 	}

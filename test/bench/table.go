@@ -29,6 +29,7 @@ type results struct {
 	Three   *comparison `json:"three,omitempty"`
 	Usage   []usage     `json:"usage,omitempty"`
 	Repair  *repairs    `json:"repair,omitempty"`
+	Reports *reportCost `json:"reports,omitempty"`
 	// Watch is the watch of the kubelet next to what else watches one.
 	Watch *rivals.Result `json:"watch,omitempty"`
 	// Rows are the summary.
@@ -66,6 +67,7 @@ func (r *results) rows() (out []row) {
 		out = append(out, row{c.what, "s", quorate, &floor, ratio, c.goal, false, ratio <= c.goal})
 	}
 	out = append(out, r.Repair.rows()...)
+	out = append(out, r.Reports.rows()...)
 	out = append(out, watchRows(r.Watch)...)
 	if r.Usage == nil {
 		return out
@@ -144,12 +146,15 @@ func (r row) cells() string {
 	}
 	floor, ratio, goal, verdict := "", "", "", ""
 	if r.Floor != nil {
-		floor, ratio, goal = show(*r.Floor), fmt.Sprintf("%.2f", r.Quorate.Median/r.Floor.Median),
-			fmt.Sprintf("<= %.2f", r.Goal)
-		if r.Absolute {
-			goal += " " + r.Unit
-		}
-	} else if r.Goal > 0 {
+		floor, ratio = show(*r.Floor), fmt.Sprintf("%.2f", r.Quorate.Median/r.Floor.Median)
+	}
+	switch {
+	case r.Goal == 0: // it is measured, and nothing is promised
+	case r.Absolute:
+		goal = fmt.Sprintf("<= %.2f %s", r.Goal, r.Unit)
+	case r.Floor != nil:
+		goal = fmt.Sprintf("<= %.2f", r.Goal)
+	default:
 		goal = fmt.Sprintf("<= %.0f %s", r.Goal, r.Unit)
 	}
 	if r.Goal > 0 {

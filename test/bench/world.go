@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"encoding/base64"
 	"fmt"
+	"net/http"
 	"net/netip"
 	"os"
 	"os/exec"
@@ -39,6 +40,8 @@ type world struct {
 	binds    []localgce.Bind
 	command  []string
 	diskSize int64 // of each data disk, in bytes; 0: localgce's own
+	// beforeBucket, if not nil, counts what is asked of the bucket.
+	beforeBucket func(http.Handler) http.Handler
 	// attributes are the instance attributes of every VM.
 	attributes map[string]string
 }
@@ -123,8 +126,9 @@ func (b *bench) begin(ctx context.Context, dir string, conf *localgce.Config, mo
 func (w *world) conf() localgce.Config {
 	conf := localgce.Config{
 		State: filepath.Join(w.dir, "state"), Cluster: "bench", Subnet: netip.MustParsePrefix(subnet),
-		Endpoint: netip.MustParseAddr(endpoint),
-		DiskSize: w.diskSize, Attributes: w.attributes, Agent: localgce.Agent{Command: w.command}, Binds: w.binds,
+		Endpoint:     netip.MustParseAddr(endpoint),
+		BeforeBucket: w.beforeBucket,
+		DiskSize:     w.diskSize, Attributes: w.attributes, Agent: localgce.Agent{Command: w.command}, Binds: w.binds,
 	}
 	for _, p := range places[:w.n] {
 		conf.VMs = append(conf.VMs, localgce.VMConfig{Name: p.Name, Zone: p.Zone, Address: p.address})
