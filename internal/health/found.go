@@ -191,7 +191,7 @@ func (s sharedWait) what() string {
 	}
 	var parts []string
 	for n, reason := range s.reasons {
-		parts = append(parts, s.about[n].Name+": "+reason)
+		parts = append(parts, s.about[n].Name+": "+strings.TrimSuffix(reason, ".")+".")
 	}
 	return strings.Join(parts, " ")
 }

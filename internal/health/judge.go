@@ -120,6 +120,9 @@ func (v Verdict) Headline() string {
 	if !v.Voters.Known {
 		return text + "."
 	}
+	if v.State == NotServing && v.Voters.Survives >= 0 {
+		text += ", although etcd has its quorum" // what is missing is an apiserver, or the way to one
+	}
 	return text + ": " + v.Voters.text() + "."
 }
 

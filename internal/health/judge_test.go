@@ -373,9 +373,9 @@ func TestAWaitOfSeveralReplicasHasTheReasonOfEach(t *testing.T) {
 	f := three()
 	f.waits("a", "no-room", "step-failed")
 	f.waits("b", "no-room", "step-failed")
-	f.of("b").Waits[0].Reason = "Another disk."
+	f.of("b").Waits[0].Reason = "another disk"
 	v := Judge(f, commands)
-	if got, want := v.Findings[0].What, "master-a: Because of no-room. master-b: Another disk."; got != want {
+	if got, want := v.Findings[0].What, "master-a: Because of no-room. master-b: another disk."; got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
 	if got, want := v.Findings[0].Consequences[0].What, "Because of step-failed."; got != want {
@@ -395,6 +395,8 @@ func TestTheHeadlineSaysWhatMayStillFail(t *testing.T) {
 			Voters: Voters{Known: true, Count: 3, Well: 1, Survives: -1}},
 		"Cluster demo serves and is well: its only voter takes part, and it may not fail.": {State: Well,
 			Voters: Voters{Known: true, Count: 1, Well: 1}},
+		"Cluster demo does not serve, although etcd has its quorum: 3 of 3 voters take part, and one more may fail.": {
+			State: NotServing, Voters: Voters{Known: true, Count: 3, Well: 3, Survives: 1}},
 		"Cluster demo does not serve.":              {State: NotServing},
 		"Whether cluster demo serves is not known.": {State: Unknown},
 	} {
