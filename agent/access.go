@@ -4,10 +4,15 @@ import (
 	"context"
 	"crypto/tls"
 	"fmt"
+	"log/slog"
 	"time"
 
+	coordination "k8s.io/client-go/kubernetes/typed/coordination/v1"
+
+	"github.com/quorate/quorate/agent/leaders"
 	"github.com/quorate/quorate/certs"
 	"github.com/quorate/quorate/internal/backoff"
+	"github.com/quorate/quorate/internal/waits"
 )
 
 const (
@@ -17,24 +22,30 @@ const (
 		"and `exec` may be refused."
 )
 
-// keepAccess sees that the agent's role and the kubelets' binding are there, once the apiserver is ready, and opens the
-// leases. It tries until that is done: without them leases are not released, and kubelets refuse the apiserver.
-func (a *Agent) keepAccess(ctx context.Context, in joined) {
-	if _, err := a.awaitAPIServer(ctx, in); err != nil {
-		return // the replica stops
-	}
-	in.makeBundle = false // there is one by now
+// clusterAccess is how the agent reaches its own apiserver, and sees to what it may do there.
+type clusterAccess struct {
+	log   *slog.Logger
+	waits *waits.Phased
+	files certs.Files
+	port  int
+	// administrator makes an administrator's certificate, for a minute and in memory. It reads the bundle, if need be.
+	administrator func(ctx context.Context) (tls.Certificate, error)
+}
+
+// keep sees that the agent's role and the kubelets' binding are there, and opens the leases. It tries until that is
+// done: without them leases are not released, and kubelets refuse the apiserver.
+func (c clusterAccess) keep(ctx context.Context, l *leaders.Leaders) {
 	retry := backoff.Backoff{First: firstAccessRetry, Most: lastAccessRetry}
 	for {
-		err := a.openAccess(ctx, in)
+		err := c.open(ctx, l)
 		if ctx.Err() != nil {
 			return
 		}
 		if err == nil {
-			a.waits.Release(roleNotGranted)
+			c.waits.Release(roleNotGranted)
 			return
 		}
-		a.waits.HoldFor(roleNotGranted, err, roleNext)
+		c.waits.HoldFor(roleNotGranted, err, roleNext)
 		select {
 		case <-ctx.Done():
 			return
@@ -43,39 +54,34 @@ func (a *Agent) keepAccess(ctx context.Context, in joined) {
 	}
 }
 
-func (a *Agent) openAccess(ctx context.Context, in joined) error {
+func (c clusterAccess) open(ctx context.Context, l *leaders.Leaders) error {
 	ctx, cancel := context.WithTimeout(ctx, accessTimeout)
 	defer cancel()
-	if err := a.grantRoles(ctx, in); err != nil {
+	if err := c.grantRoles(ctx); err != nil {
 		return err
 	}
-	return a.openLeases(in)
+	return l.Open(c.leases)
+}
+
+// leases is the client of one who shows a leaf.
+func (c clusterAccess) leases(leaf certs.Leaf) (leaders.Client, error) {
+	client, err := coordination.NewForConfig(localAPIAs(leaf, c.files, c.port))
+	if err != nil {
+		return nil, fmt.Errorf("open leases: %w", err)
+	}
+	return client.Leases(leaders.Namespace), nil
 }
 
 // grantRoles grants what is not granted. Only that needs the bundle: it is read where it is needed. Nobody can hold the
 // Lease quorate before that, so at the first boots several replicas may grant the same; later its holder alone does.
-func (a *Agent) grantRoles(ctx context.Context, in joined) error {
-	port := in.cluster.Endpoint.Port
-	granted, err := rolesGranted(ctx, a.files, port)
+func (c clusterAccess) grantRoles(ctx context.Context) error {
+	granted, err := rolesGranted(ctx, c.files, c.port)
 	if granted || err != nil {
 		return err
 	}
-	cert, err := a.bootstrapClient(ctx, in)
+	cert, err := c.administrator(ctx)
 	if err != nil {
 		return fmt.Errorf("grant the agent its role: %w", err)
 	}
-	return grantRoles(ctx, a.files, port, cert)
-}
-
-// bootstrapClient is an administrator's certificate, for a minute and in memory.
-func (a *Agent) bootstrapClient(ctx context.Context, in joined) (tls.Certificate, error) {
-	bundle := in.bundle
-	if bundle == nil {
-		found, err := a.bundleOnce(ctx, in.recorded, in.report.Generation)
-		if err != nil {
-			return tls.Certificate{}, fmt.Errorf("read the bundle: %w", err)
-		}
-		bundle = found.bundle
-	}
-	return certs.BootstrapClient(bundle, time.Now())
+	return grantRoles(ctx, c.files, c.port, cert)
 }

@@ -25,6 +25,18 @@ type clusterAPI struct {
 	fails    int
 	requests []string
 	deleted  []byte // what the last deletion asked for
+	onPut    func() // nil: nothing happens then
+}
+
+// put has an object there.
+func (s *clusterAPI) put(path string, object any) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	b, err := json.Marshal(object)
+	if err != nil {
+		panic(err)
+	}
+	s.objects[path] = b
 }
 
 func (s *clusterAPI) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -42,6 +54,9 @@ func (s *clusterAPI) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		s.fails--
 		status(http.StatusInternalServerError, "InternalError")
 	case r.Method == http.MethodPatch, r.Method == http.MethodPut:
+		if r.Method == http.MethodPut && s.onPut != nil {
+			s.onPut()
+		}
 		s.objects[r.URL.Path] = b
 		w.Write(b)
 	case r.Method == http.MethodDelete:
@@ -81,10 +96,10 @@ const (
 	kubeletPath = rbacPath + "clusterrolebindings/quorate:apiserver-kubelet"
 )
 
-// serving has an apiserver answer where the replica's is, with the replica's own certificate.
-func serving(t *testing.T, a *Agent, in *certified) *clusterAPI {
+// answeringAPI has an apiserver answer where the replica's is, with the replica's own certificate.
+func answeringAPI(t *testing.T, in *certified) *clusterAPI {
 	t.Helper()
-	pair, err := tls.LoadX509KeyPair(a.files.Leaf(certs.APIServer), a.files.Leaf(certs.APIServer))
+	pair, err := tls.LoadX509KeyPair(in.files.Leaf(certs.APIServer), in.files.Leaf(certs.APIServer))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -97,6 +112,13 @@ func serving(t *testing.T, a *Agent, in *certified) *clusterAPI {
 	server.StartTLS()
 	t.Cleanup(server.Close)
 	in.cluster.Endpoint.Port = portOf(l)
+	return api
+}
+
+// serving is that, and the agent knows that its apiserver runs.
+func serving(t *testing.T, a *Agent, in *certified) *clusterAPI {
+	t.Helper()
+	api := answeringAPI(t, in)
 	supervised(t, a)
 	if err := a.supervisor.Start(sleeper("kube-apiserver")); err != nil {
 		t.Fatal(err)
@@ -112,7 +134,7 @@ func TestTheRolesAreGrantedUntilThatIsDone(t *testing.T) {
 	api.fails = 2
 	ctx, cancel := context.WithCancel(t.Context())
 	var reading sync.WaitGroup
-	reading.Go(func() { a.keepLeaders(ctx) }) // it reads the leases as soon as they are open
+	reading.Go(func() { a.leaders.Keep(ctx) }) // it reads the leases as soon as they are open
 	defer reading.Wait()
 	defer cancel()
 	done := make(chan struct{})
@@ -126,7 +148,8 @@ func TestTheRolesAreGrantedUntilThatIsDone(t *testing.T) {
 		defer api.mu.Unlock()
 		return slices.Contains(api.requests, "GET /apis/coordination.k8s.io/v1/namespaces/kube-system/leases")
 	})
-	if len(api.objects) != 3 || api.objects[kubeletPath] == nil || len(a.tracker.All()) != 0 || a.leases == nil {
+	if len(api.objects) != 3 || api.objects[kubeletPath] == nil || len(a.tracker.All()) != 0 ||
+		!isClosed(a.leaders.Opened()) {
 		t.Errorf("granted %d, waits %+v", len(api.objects), a.tracker.All())
 	}
 }
@@ -135,7 +158,7 @@ func TestTheRolesAreGrantedUntilThatIsDone(t *testing.T) {
 func TestABootWithoutTheBundleGrantsWhatIsNotGranted(t *testing.T) {
 	v, a, in := renewing(t)
 	api := serving(t, a, &in)
-	in.bundle = nil
+	in.issued.Bundle = nil
 	without := func() (patches int) {
 		t.Helper()
 		api.mu.Lock()
@@ -198,5 +221,14 @@ func TestTheRolesWaitForTheAPIServer(t *testing.T) {
 	<-done
 	if len(api.objects) != 3 {
 		t.Errorf("granted %d", len(api.objects))
+	}
+}
+
+func isClosed(c <-chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
 	}
 }

@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"slices"
+	"sync"
 	"time"
 
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -14,10 +16,10 @@ import (
 	rbac "k8s.io/client-go/kubernetes/typed/rbac/v1"
 
 	"github.com/quorate/quorate/addons/plan"
-	"github.com/quorate/quorate/controlplane"
 	"github.com/quorate/quorate/internal/backoff"
 	"github.com/quorate/quorate/internal/local"
 	"github.com/quorate/quorate/internal/replica"
+	"github.com/quorate/quorate/internal/waits"
 )
 
 // addonsName is the user that the add-on manager is in the cluster, its role and its binding.
@@ -30,30 +32,33 @@ const (
 		"need go on."
 )
 
-// keepAddons tells what the add-on manager says of itself, and grants it what its folder needs. The manager runs as a
-// component, and goes on whatever happens here.
-func (a *Agent) keepAddons(ctx context.Context, in joined) {
-	folder := controlplane.AddonsFolder(in.cluster, a.cfg.RunDir)
-	if folder == "" {
-		return
-	}
-	if _, err := a.awaitAPIServer(ctx, in); err != nil {
-		return // the replica stops
-	}
-	in.makeBundle = false // there is one by now
+// addonManager is what the agent does about the add-on manager, which runs as a component: it tells what that says of
+// itself, and grants it what its folder needs. Several may ask it for the status.
+type addonManager struct {
+	log   *slog.Logger
+	waits *waits.Phased
+	// rules says what the manager must be allowed to do for a folder.
+	rules func(ctx context.Context, folder string) ([]plan.Rule, error)
+
+	mu     sync.Mutex
+	status *plan.Status // nil while it does not answer; never written into again
+}
+
+// keep does so for a folder until ctx is done. The manager goes on whatever happens here.
+func (m *addonManager) keep(ctx context.Context, access clusterAccess, folder, socket string) {
 	retry := backoff.Backoff{First: firstGrantRetry, Most: lastGrantRetry}
 	var granted string // the digest of the folder for which it was done
 	var next time.Time
 	for {
-		s, err := addonsStatus(ctx, controlplane.AddonsSocket(a.cfg.RunDir))
-		a.showAddons(s, err == nil, time.Now())
+		s, err := addonsStatus(ctx, socket)
+		m.show(s, err == nil, time.Now())
 		if err == nil && s.Digest != granted && !time.Now().Before(next) {
-			if err := a.grantAddons(ctx, in, folder); err == nil {
+			if err := m.grant(ctx, access, folder); err == nil {
 				granted = s.Digest
 				retry.Reset()
-				a.waits.Release(addonsRoleNotGranted)
+				m.waits.Release(addonsRoleNotGranted)
 			} else if ctx.Err() == nil {
-				a.waits.HoldFor(addonsRoleNotGranted, err, addonsRoleNext)
+				m.waits.HoldFor(addonsRoleNotGranted, err, addonsRoleNext)
 				next = time.Now().Add(retry.Next())
 			}
 		}
@@ -73,15 +78,15 @@ func addonsStatus(ctx context.Context, socket string) (s plan.Status, err error)
 	return s, local.Call(ctx, socket, http.MethodGet, "/status", &s)
 }
 
-// showAddons holds the waits of the add-ons. While the manager does not answer, its last ones stay: that it does not is
+// show holds the waits of the add-ons. While the manager does not answer, its last ones stay: that it does not is
 // the supervisor's to say.
-func (a *Agent) showAddons(s plan.Status, answered bool, now time.Time) {
-	a.mu.Lock()
-	a.addons = nil
+func (m *addonManager) show(s plan.Status, answered bool, now time.Time) {
+	m.mu.Lock()
+	m.status = nil
 	if answered {
-		a.addons = &s
+		m.status = &s
 	}
-	a.mu.Unlock()
+	m.mu.Unlock()
 	if !answered {
 		return
 	}
@@ -89,23 +94,30 @@ func (a *Agent) showAddons(s plan.Status, answered bool, now time.Time) {
 	for _, name := range plan.WaitNames {
 		i := slices.IndexFunc(waits, func(w replica.Wait) bool { return w.Name == name })
 		if i < 0 {
-			a.waits.Release(name)
+			m.waits.Release(name)
 			continue
 		}
-		a.waits.HoldFor(name, errors.New(waits[i].Reason), waits[i].Next)
+		m.waits.HoldFor(name, errors.New(waits[i].Reason), waits[i].Next)
 	}
 }
 
-// grantAddons sees that the manager's role allows what the folder needs. It only adds: replicas with another folder
+// told is what the manager says of itself; nil: it does not answer, or has not been asked.
+func (m *addonManager) told() *plan.Status {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.status
+}
+
+// grant sees that the manager's role allows what the folder needs. It only adds: replicas with another folder
 // need theirs too, and what a former set made has to be deleted.
-func (a *Agent) grantAddons(ctx context.Context, in joined, folder string) error {
+func (m *addonManager) grant(ctx context.Context, access clusterAccess, folder string) error {
 	ctx, cancel := context.WithTimeout(ctx, accessTimeout)
 	defer cancel()
-	wanted, err := a.cfg.AddonRules(ctx, folder)
+	wanted, err := m.rules(ctx, folder)
 	if err != nil {
 		return fmt.Errorf("read what the add-ons in %s need: %w", folder, err)
 	}
-	own, err := rbac.NewForConfig(localAPI(a.files, in.cluster.Endpoint.Port))
+	own, err := rbac.NewForConfig(localAPI(access.files, access.port))
 	if err != nil {
 		return err
 	}
@@ -116,18 +128,18 @@ func (a *Agent) grantAddons(ctx context.Context, in joined, folder string) error
 	if bound && len(plan.Lacking(planRules(role.Rules), wanted)) == 0 {
 		return nil
 	}
-	cert, err := a.bootstrapClient(ctx, in)
+	cert, err := access.administrator(ctx)
 	if err != nil {
 		return fmt.Errorf("grant the add-on manager its role: %w", err)
 	}
-	client, err := bootstrapAPI(a.files, in.cluster.Endpoint.Port, cert)
+	client, err := bootstrapAPI(access.files, access.port, cert)
 	if err == nil {
 		err = widenAddonsRole(ctx, client, wanted)
 	}
 	if err != nil {
 		return fmt.Errorf("grant the add-on manager its role: %w", err)
 	}
-	a.cfg.Log.Info("the add-on manager's role was widened", "folder", folder)
+	m.log.Info("the add-on manager's role was widened", "folder", folder)
 	return nil
 }
 

@@ -19,19 +19,19 @@ import (
 	"github.com/quorate/quorate/internal/replica"
 )
 
-// addonManager answers as the add-on manager's process does.
-type addonManager struct {
+// managerProcess answers as the add-on manager's process does.
+type managerProcess struct {
 	mu     sync.Mutex
 	status plan.Status
 }
 
-func (m *addonManager) set(s plan.Status) {
+func (m *managerProcess) set(s plan.Status) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.status = s
 }
 
-func (m *addonManager) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
+func (m *managerProcess) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	json.NewEncoder(w).Encode(m.status)
@@ -48,14 +48,14 @@ func TestTheAddonManagerIsGrantedWhatItsFolderNeeds(t *testing.T) {
 	a.keepAccess(t.Context(), joined{in}) // the agent's own role
 	var mu sync.Mutex
 	resource, failing := "configmaps", errBroken
-	a.cfg.AddonRules = func(context.Context, string) ([]plan.Rule, error) {
+	a.addons.rules = func(context.Context, string) ([]plan.Rule, error) {
 		mu.Lock()
 		defer mu.Unlock()
 		err := failing
 		failing = nil
 		return []plan.Rule{{APIGroups: []string{""}, Resources: []string{resource}, Verbs: []string{"patch"}}}, err
 	}
-	manager := &addonManager{status: plan.Status{Digest: "one", Standing: plan.Current}}
+	manager := &managerProcess{status: plan.Status{Digest: "one", Standing: plan.Current}}
 	if err := a.giveDirs(); err != nil {
 		t.Fatal(err)
 	}
@@ -109,12 +109,12 @@ func TestTheAddonManagerIsGrantedWhatItsFolderNeeds(t *testing.T) {
 func TestAnAddonManagerThatDoesNotAnswer(t *testing.T) {
 	_, a, _ := renewing(t)
 	now := time.Now()
-	a.showAddons(plan.Status{Faults: []string{"x.yaml: bad"}}, true, now)
-	a.showAddons(plan.Status{}, false, now)
+	a.addons.show(plan.Status{Faults: []string{"x.yaml: bad"}}, true, now)
+	a.addons.show(plan.Status{}, false, now)
 	waits := a.tracker.All()
 	if len(waits) != 1 || waits[0].Name != plan.WaitFolder || !strings.Contains(waits[0].Reason, "x.yaml") ||
-		a.addons != nil {
-		t.Errorf("%+v, %+v", waits, a.addons)
+		a.addons.told() != nil {
+		t.Errorf("%+v, %+v", waits, a.addons.told())
 	}
 	if _, err := addonsStatus(t.Context(), t.TempDir()+"/none"); err == nil || errors.Is(err, context.Canceled) {
 		t.Error(err)

@@ -35,12 +35,13 @@ import (
 
 	"github.com/quorate/quorate/addons/plan"
 	"github.com/quorate/quorate/agent/accounts"
+	"github.com/quorate/quorate/agent/certificates"
 	"github.com/quorate/quorate/agent/datadisk"
 	"github.com/quorate/quorate/agent/endpoint"
 	"github.com/quorate/quorate/agent/kubelet"
+	"github.com/quorate/quorate/agent/leaders"
 	"github.com/quorate/quorate/agent/status"
 	"github.com/quorate/quorate/agent/telling"
-	"github.com/quorate/quorate/certs"
 	"github.com/quorate/quorate/etcdmember"
 	"github.com/quorate/quorate/etcdmember/acts"
 	"github.com/quorate/quorate/etcdmember/member"
@@ -68,18 +69,10 @@ type Metadata interface {
 	Spot(ctx context.Context) (bool, error)
 }
 
-// Bundles is the store of the sealed bundle. Create is write-once: it returns what the record holds afterwards.
-// Generations lists what is there, oldest first; nothing is no error. Read opens one of them.
-type Bundles interface {
-	Create(ctx context.Context, generation uint64, plaintext []byte) (got []byte, won bool, err error)
-	Generations(ctx context.Context) ([]uint64, error)
-	Read(ctx context.Context, generation uint64) ([]byte, error)
-}
-
 // Cloud is what lies outside the VM, opened once the configuration is known. Opening asks nobody.
 type Cloud struct {
 	Record  etcdmember.Record
-	Bundles Bundles
+	Bundles certificates.Bundles
 	Compute etcdmember.ComputeAPI
 	// Reports may be nil: then people outside learn nothing.
 	Reports telling.Store
@@ -132,83 +125,75 @@ type Config struct {
 	// written down with it.
 	SaveSnapshot func(ctx context.Context, why string) error
 	// OpenNode opens what the watch of the kubelet needs. Nil: no systemd runs this machine, and nothing is watched.
-	OpenNode func(k replica.Kubelet) NodeUnits
+	OpenNode func(k replica.Kubelet) kubelet.Node
 	// AddonRules says what the add-on manager must be allowed to do for a folder.
 	AddonRules func(ctx context.Context, folder string) ([]plan.Rule, error)
 	// AtStep is etcdmember.Config.AtStep, and called at StepBundle as well: nil in production.
 	AtStep func(s acts.Step, m acts.Moment)
 }
 
-// Agent is one running replica: what its phases find out, and the parts that run side by side.
+// Agent is one running replica: what its first phases find out, and the parts that run side by side. Each part has a
+// state and a lock of its own.
 type Agent struct {
 	cfg        Config
 	supervisor *supervisor.Supervisor
 	// accounts are whom processes run as, by their names.
 	accounts *accounts.Accounts
 
-	// The parts that have a state and a lock of their own.
-	tracker    *waits.Tracker
-	waits      *waits.Phased
-	disk       *datadisk.Disk
-	backend    *endpoint.Backend
-	reporter   *telling.Reporter
-	nodeEvents *telling.NodeEvents
-	leaders    leaders
-	elected    openedElection
-	programs   programs
-	// Each unit that kubelet watches has waits of its own.
-	kubeletWaits, runtimeWaits *waits.Source
+	tracker  *waits.Tracker
+	waits    *waits.Phased
+	progress *progress
+	pacer    *pacer
 
-	// mu guards what follows, up to the channels.
-	mu    sync.Mutex
-	phase Phase
-	since time.Time
-	ready bool
-	boot  bootTimes
+	document     *document
+	host         *host
+	disk         *datadisk.Disk
+	backend      *endpoint.Backend
+	certificates *certificates.Certificates
+	programs     *programs
+	encryption   *encryption
+	leaders      *leaders.Leaders
+	candidate    *leaders.Candidate
+	addons       *addonManager
+	snapshots    *snapshots
+	archives     *archives
+	kubelet      *kubelet.Keeper
+	reporter     *telling.Reporter
+	nodeEvents   *telling.NodeEvents
+	// fitWanted asks for a comparison of what runs with what has to run.
+	fitWanted nudge
 
-	// What the first phases have found out.
+	// mu guards what the first phases have found out.
+	mu         sync.Mutex
 	self       replica.Identity
 	cluster    *replica.Cluster
-	files      certs.Files
 	membership *etcdmember.Membership
-	spot       bool // a stop may take 30 s alone
-
-	// pending is what the instance's document says otherwise than the one in force; never written into again. atOnce
-	// is what of it counts at once; nil: as at the agent's start.
-	pending []replica.Change
-	atOnce  *atOnce
-
-	leases  *leases        // nil until the agent may use them
-	kubelet *kubelet.Watch // nil where nothing is watched
-
-	// What duties last found, for the status; what these lead to is never written again.
-	snapshots    *status.Snapshots
-	archives     *status.Archives
-	addons       *plan.Status
-	encryption   *certs.Encryption // what the apiserver does since its start; nil before
-	certificates []certs.Expiry
-
-	// documentChanged says that atOnce is to be read again.
-	documentChanged chan struct{}
-	// fitWanted asks for a comparison of what runs with what has to run.
-	fitWanted chan struct{}
-	// leasesOpen is closed once leases is there.
-	leasesOpen chan struct{}
-	// yielded is when this replica last let another have the agents' Lease; only the holder's goroutine uses it.
-	yielded time.Time
 }
 
 func newAgent(cfg Config, children *supervisor.Supervisor) *Agent {
 	tracker := waits.New(cfg.Log, filepath.Join(cfg.RunDir, "waits.json"))
 	own := &waits.Phased{Source: tracker.Source("agent", "phase", 0)}
-	a := &Agent{cfg: cfg, supervisor: children, since: time.Now(), tracker: tracker, waits: own,
-		accounts:     accounts.Find(cfg.Log, cfg.Account),
-		boot:         bootTimes{begun: time.Now()},
-		backend:      endpoint.NewBackend(cfg.Log, own),
-		disk:         datadisk.New(cfg.Log, own, cfg.ImageDisk),
-		nodeEvents:   telling.NewNodeEvents(),
-		runtimeWaits: tracker.Source("runtime", "phase", 0), kubeletWaits: tracker.Source("kubelet", "phase", 0),
-		fitWanted: make(chan struct{}, 1), documentChanged: make(chan struct{}, 1), leasesOpen: make(chan struct{})}
+	a := &Agent{cfg: cfg, supervisor: children, tracker: tracker, waits: own,
+		accounts:   accounts.Find(cfg.Log, cfg.Account),
+		backend:    endpoint.NewBackend(cfg.Log, own),
+		disk:       datadisk.New(cfg.Log, own, cfg.ImageDisk),
+		programs:   &programs{},
+		encryption: &encryption{log: cfg.Log},
+		leaders:    leaders.New(cfg.Log, own, children),
+		candidate:  leaders.NewCandidate(cfg.Log, children),
+		addons:     &addonManager{log: cfg.Log, waits: own, rules: cfg.AddonRules},
+		archives:   &archives{log: cfg.Log},
+		nodeEvents: telling.NewNodeEvents(),
+		fitWanted:  newNudge(),
+	}
+	a.progress = newProgress(cfg.Log, own, cfg.Notify)
+	a.pacer = newPacer(cfg.Log, a.progress, cfg.RunDir)
+	a.document = newDocument(cfg, own)
+	a.host = &host{log: cfg.Log, waits: own, metadata: cfg.Metadata, handOver: a.handOver}
+	a.certificates = certificates.New(certificates.Config{Log: cfg.Log, Waits: own, Clock: cfg.Metadata,
+		Owners: a.accounts.Owners, Renewed: a.fitWanted.give, AtStep: cfg.AtStep})
+	a.snapshots = &snapshots{waits: own, interval: a.document.snapshotInterval, save: cfg.SaveSnapshot}
+	a.kubelet = a.newKubeletKeeper()
 	a.reporter = telling.NewReporter(cfg.Log, cfg.Version, a.report, a.nodeEvents.TellReported)
 	return a
 }
@@ -238,11 +223,8 @@ func Run(ctx context.Context, cfg Config) (err error) {
 	defer func() { err = errors.Join(err, stopChildren(err)) }()
 	err = a.liveUntilEnded(ctx)
 	if ctx.Err() != nil && !errors.Is(err, ErrStartAgain) {
-		_ = os.Remove(a.startsPath()) // an orderly end is not counted as a crash
-		a.mu.Lock()
-		phase := a.phase
-		a.mu.Unlock()
-		cfg.Log.Info("asked to stop", "phase", string(phase))
+		a.pacer.forget() // an orderly end is not counted as a crash
+		cfg.Log.Info("asked to stop", "phase", string(a.progress.now()))
 		return nil
 	}
 	return err
@@ -274,39 +256,39 @@ func (a *Agent) liveUntilEnded(ctx context.Context) error {
 func (a *Agent) live(ctx context.Context, end context.CancelCauseFunc) error {
 	routes := endpoint.NewRoutes(a.cfg.Log, a.waits, a.cfg.LocalRoutes)
 	defer background(ctx, func(ctx context.Context) { routes.Run(ctx, a.cfg.Metadata) })()
-	defer a.keepMaintenance(ctx)()
-	a.pace(ctx)
-	self, err := enter(ctx, a, PhaseIdentity, nothing{}, a.identify)
+	defer a.host.keep(ctx)()
+	a.pacer.pace(ctx)
+	self, err := enter(ctx, a.progress, PhaseIdentity, nothing{}, a.identify)
 	if err != nil {
 		return err
 	}
-	defer a.keepDocument(ctx, self)()
+	defer background(ctx, func(ctx context.Context) { a.document.keep(ctx, a.cfg.Metadata) })()
 	defer background(ctx, a.nodeEvents.Run)()
-	defer a.watchKubelet(ctx, self)()
-	if self, err = enter(ctx, a, PhaseDataDisk, self, a.awaitDisk); err != nil {
+	defer a.kubelet.Keep(ctx, a.document.kubelet, a.document.changed)()
+	if self, err = enter(ctx, a.progress, PhaseDataDisk, self, a.awaitDisk); err != nil {
 		return err
 	}
 	a.keepLastWords(self)
 	defer background(ctx, func(ctx context.Context) { a.disk.WatchRoom(ctx, self.cluster.Etcd.DataDir) })()
 	a.readPrograms(ctx, self)
 	defer a.learnDisk(ctx, self)()
-	recorded, err := enter(ctx, a, PhaseRecord, self, a.readRecord)
+	recorded, err := enter(ctx, a.progress, PhaseRecord, self, a.readRecord)
 	if err != nil {
 		return err
 	}
-	certified, err := enter(ctx, a, PhaseCertificates, recorded, a.certify)
+	certified, err := enter(ctx, a.progress, PhaseCertificates, recorded, a.certify)
 	if err != nil {
 		return err
 	}
-	defer a.keepCertificates(ctx, certified)()
-	joined, err := enter(ctx, a, PhaseEtcd, certified, a.settle)
+	defer background(ctx, func(ctx context.Context) { a.certificates.Renew(ctx, certified.issued) })()
+	joined, err := enter(ctx, a.progress, PhaseEtcd, certified, a.settle)
 	if err != nil {
 		return err
 	}
 	// From here on only the member's own state, or an order, ends the agent.
 	defer a.keepMember(ctx, joined, end)()
 	defer a.keepControlPlane(ctx, joined)()
-	if _, err = enter(ctx, a, PhaseControlPlane, joined, a.awaitAPIServer); err != nil {
+	if _, err = enter(ctx, a.progress, PhaseControlPlane, joined, a.awaitAPIServer); err != nil {
 		return err
 	}
 	return a.keep(ctx, joined)
@@ -323,12 +305,12 @@ func (a *Agent) superviseChildren(ctx context.Context) (stop func(why error) err
 	go func() { done <- a.supervisor.Run(run) }()
 	return func(why error) error {
 		a.cfg.Notify.Stopping()
-		a.setPhase(PhaseStopping)
-		gone, settle := a.backend.Leave(run, a.wantedGroup(), detachTimeout), time.Duration(0)
+		a.progress.enter(PhaseStopping)
+		gone, settle := a.backend.Leave(run, a.document.group(), detachTimeout), time.Duration(0)
 		switch {
 		case errors.Is(why, member.ErrRemoved), a.leaderless(run):
 			a.giveUp(run)
-		case a.isSpot():
+		case a.host.isSpot():
 			a.handOver(run)
 			a.giveUp(run)
 		default:
@@ -339,12 +321,4 @@ func (a *Agent) superviseChildren(ctx context.Context) (stop func(why error) err
 		cancel()
 		return <-done
 	}
-}
-
-func (a *Agent) setPhase(p Phase) {
-	a.mu.Lock()
-	a.phase, a.since, a.ready = p, time.Now(), p == PhaseKeep
-	a.mu.Unlock()
-	a.waits.Enter(string(p))
-	a.cfg.Notify.Status(p.forPeople())
 }

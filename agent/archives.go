@@ -2,6 +2,8 @@ package agent
 
 import (
 	"context"
+	"log/slog"
+	"sync"
 	"time"
 
 	"github.com/quorate/quorate/agent/status"
@@ -13,16 +15,24 @@ type archivePurge interface {
 	PurgeArchives(ctx context.Context) (etcdmember.ArchivesHeld, error)
 }
 
-// keepArchives purges the archived directories until ctx is done. Nothing waits for it and nothing but ctx ends it:
-// what fails is tried again at the next check.
-func (a *Agent) keepArchives(ctx context.Context, m archivePurge) {
+// archives sees that archived directories are purged. Several may ask it what there is.
+type archives struct {
+	log *slog.Logger
+
+	mu    sync.Mutex
+	shown *status.Archives // never written into again
+}
+
+// keep purges the archived directories until ctx is done. Nothing waits for it and nothing but ctx ends it: what fails
+// is tried again at the next check.
+func (a *archives) keep(ctx context.Context, m archivePurge) {
 	said := ""
 	for {
-		archives, err := m.PurgeArchives(ctx)
+		held, err := m.PurgeArchives(ctx)
 		if ctx.Err() != nil {
 			return
 		}
-		said = a.showArchives(archives, err, said)
+		said = a.show(held, err, said)
 		select {
 		case <-ctx.Done():
 			return
@@ -31,16 +41,23 @@ func (a *Agent) keepArchives(ctx context.Context, m archivePurge) {
 	}
 }
 
-// showArchives shows what there is; the log hears each failure once.
-func (a *Agent) showArchives(list etcdmember.ArchivesHeld, err error, said string) (says string) {
+// show shows what there is; the log hears each failure once.
+func (a *archives) show(list etcdmember.ArchivesHeld, err error, said string) (says string) {
 	a.mu.Lock()
-	a.archives = &status.Archives{Count: list.Count, Bytes: list.Bytes, Kept: list.Kept}
+	a.shown = &status.Archives{Count: list.Count, Bytes: list.Bytes, Kept: list.Kept}
 	a.mu.Unlock()
 	if err == nil {
 		return ""
 	}
 	if says = err.Error(); says != said {
-		a.cfg.Log.Warn("purge the archived directories", "err", says)
+		a.log.Warn("purge the archived directories", "err", says)
 	}
 	return says
+}
+
+// status is what was last found; nil: nothing yet.
+func (a *archives) status() *status.Archives {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.shown
 }

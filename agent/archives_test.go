@@ -32,7 +32,7 @@ func TestTheArchiveIsLookedAfterEachMinute(t *testing.T) {
 		v := newVM(t)
 		a := v.agent()
 		log := &strings.Builder{}
-		a.cfg.Log = slog.New(slog.NewTextHandler(log, nil))
+		a.archives.log = slog.New(slog.NewTextHandler(log, nil))
 		if got := scraped(t, a); strings.Contains(got, "\nquorate_archive_bytes") ||
 			a.status(t.Context()).Archives != nil {
 			t.Errorf("it shows what it cannot know:\n%s", got)
@@ -45,7 +45,7 @@ func TestTheArchiveIsLookedAfterEachMinute(t *testing.T) {
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), 9*time.Minute+time.Second)
 		defer cancel()
-		a.keepArchives(ctx, s)
+		a.archives.keep(ctx, s)
 		if s.looks != 10 || strings.Count(log.String(), "an I/O error") != 1 {
 			t.Errorf("%d looks, log\n%s", s.looks, log)
 		}

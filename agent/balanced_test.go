@@ -53,7 +53,7 @@ func TestAPlannedStopLeavesTheLoadBalancerFirst(t *testing.T) {
 		want   []string
 	}{
 		"a load balancer":            {func(*Agent) {}, []string{"detach demo"}},
-		"none":                       {func(a *Agent) { a.atOnce = &atOnce{} }, nil},
+		"none":                       {func(a *Agent) { a.document.atOnce = &atOnce{} }, nil},
 		"nothing to be reached with": {func(a *Agent) { a.backend.Open(nil) }, nil},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -185,7 +185,7 @@ func TestARestartDoesNotWaitLongForASilentMetadataServer(t *testing.T) {
 	v.metadata.hangs = true
 	synctest.Test(t, func(t *testing.T) {
 		begin := time.Now()
-		id, err := v.agent().askIdentity(t.Context())
+		id, err := v.agent().memory().ask(t.Context())
 		if took := time.Since(begin); err != nil || id.Self.InstanceID != "101" || took != etcdmember.RestartPatience {
 			t.Errorf("%+v, %v after %s", id, err, took)
 		}
@@ -197,7 +197,7 @@ func TestAPhaseThatOnlyAFaultHoldsUpHasADeadline(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := v.agent()
 		begin := time.Now()
-		_, err := enter(t.Context(), a, PhaseIdentity, nothing{}, func(ctx context.Context, in nothing) (nothing,
+		_, err := enter(t.Context(), a.progress, PhaseIdentity, nothing{}, func(ctx context.Context, in nothing) (nothing,
 			error) {
 			<-ctx.Done()
 			return in, errBroken
@@ -279,62 +279,26 @@ func TestTheHolderOfTheClaimMakesTheBundleAndAllReadItBack(t *testing.T) {
 	if _, err := rec.membership.Claim(t.Context()); err != nil { // says whose cluster it is
 		t.Fatal(err)
 	}
+	a.openCertificates(in, rec.membership)
 	first, err := a.certify(t.Context(), rec)
-	if err != nil || first.bundle == nil || v.bundles.creates != 1 {
+	if err != nil || first.issued.Bundle == nil || v.bundles.creates != 1 {
 		t.Fatalf("%v, %d creates", err, v.bundles.creates)
 	}
-	if err := os.RemoveAll(a.files.Dir); err != nil {
+	if err := os.RemoveAll(in.files.Dir); err != nil {
 		t.Fatal(err)
 	}
 	rec.makeBundle = false
 	second, err := a.certify(t.Context(), rec)
-	if err != nil || second.bundle == nil || v.bundles.creates != 1 {
+	if err != nil || second.issued.Bundle == nil || v.bundles.creates != 1 {
 		t.Fatalf("%v, %d creates", err, v.bundles.creates)
 	}
 	third, err := a.certify(t.Context(), rec)
-	if err != nil || third.bundle != nil {
+	if err != nil || third.issued.Bundle != nil {
 		t.Errorf("a disk with all certificates needs no bundle: %v", err)
 	}
-	if _, err := certs.EtcdTLS(a.files); err != nil {
+	if _, err := certs.EtcdTLS(in.files); err != nil {
 		t.Error(err)
 	}
-}
-
-// A bundle without which the boot cannot go on is a wait that says why; one that only the signer lacks is not waited
-// for.
-func TestABundleThatCannotBeReadIsAWait(t *testing.T) {
-	v := newVM(t)
-	a, in := v.identified()
-	rec := recorded{identified: in, membership: membershipOf(a, in)}
-	v.bundles.err = errBroken
-	a.setPhase(PhaseCertificates)
-	synctest.Test(t, func(t *testing.T) {
-		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
-		defer cancel()
-		_, err := a.bundle(ctx, rec, 0, true)
-		held := a.tracker.All()
-		if !errors.Is(err, errBroken) || len(held) != 1 || held[0].Name != "bundle-unreadable" ||
-			held[0].Row != "certificates" || time.Since(held[0].Since) < 9*time.Second {
-			t.Errorf("%v, held %+v", err, held)
-		}
-		whole, err := certs.NewBundle("uid", time.Now())
-		if err == nil {
-			v.bundles.held, err = whole.Encode()
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-		v.bundles.err = nil
-		if _, err := a.bundle(ctx, rec, 0, true); err != nil || len(a.tracker.All()) != 0 {
-			t.Errorf("%v, held %+v", err, a.tracker.All())
-		}
-		v.bundles.err = errBroken
-		begin := time.Now()
-		b, err := a.bundle(t.Context(), rec, 0, false)
-		if b.bundle != nil || err != nil || time.Since(begin) != optionalBundle || len(a.tracker.All()) != 0 {
-			t.Errorf("%v, %v after %s, held %+v", b, err, time.Since(begin), a.tracker.All())
-		}
-	})
 }
 
 func TestPreflightNamesAPortThatIsTaken(t *testing.T) {
@@ -353,11 +317,12 @@ func TestPreflightRefusesADiskWithAnotherClustersCertificates(t *testing.T) {
 	v := newVM(t)
 	a, in := v.identified()
 	a.membership = membershipOf(a, in)
-	if err := a.leavesOfThisCluster(); err != nil {
+	if err := leavesOfThisCluster(in.files, a.membership.ClusterUID()); err != nil {
 		t.Errorf("an empty disk: %v", err)
 	}
 	v.certify(a, in, v.self, "another")
-	if err := a.leavesOfThisCluster(); err == nil || !strings.Contains(err.Error(), "another") {
+	if err := leavesOfThisCluster(in.files, a.membership.ClusterUID()); err == nil ||
+		!strings.Contains(err.Error(), "another") {
 		t.Errorf("%v", err)
 	}
 }
@@ -440,7 +405,7 @@ func TestAStopIsNoSilenceOfTheMetadataServer(t *testing.T) {
 	v.metadata.hangs = true
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if id, err := v.agent().askIdentity(ctx); !errors.Is(err, context.Canceled) {
+	if id, err := v.agent().memory().ask(ctx); !errors.Is(err, context.Canceled) {
 		t.Errorf("it goes on as %+v: %v", id, err)
 	}
 }
@@ -464,10 +429,10 @@ func TestAnOrderToStopHidesNoStartAgain(t *testing.T) {
 // A replica may wait for its place in etcd for longer than a leaf lives. Its certificates are renewed meanwhile.
 func TestCertificatesAreLookedAfterWhileTheReplicaWaitsForItsPlace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		v, a, _ := renewing(t)
+		v, _, in := renewing(t)
 		v.established(v.self.Place, "started")
 		v.record.err = errBroken // so that the etcd phase waits
-		key := a.files.CASignerKey(certs.Kubernetes)
+		key := in.files.CASignerKey(certs.Kubernetes)
 		if err := os.Remove(key); err != nil {
 			t.Fatal(err)
 		}
@@ -477,18 +442,15 @@ func TestCertificatesAreLookedAfterWhileTheReplicaWaitsForItsPlace(t *testing.T)
 		ended := make(chan error, 1)
 		again := v.agent()
 		go func() { ended <- again.live(ctx, end) }()
-		time.Sleep(optionalBundle + time.Second)
+		time.Sleep(6 * time.Second) // longer than a boot waits for a bundle that it can do without
 		synctest.Wait()
-		again.mu.Lock()
-		phase := again.phase
-		again.mu.Unlock()
-		if phase != PhaseEtcd {
+		if phase := again.progress.now(); phase != PhaseEtcd {
 			t.Fatalf("it is in phase %s", phase)
 		}
 		v.bundles.mu.Lock()
 		v.bundles.err, v.bundles.held = nil, encoded
 		v.bundles.mu.Unlock()
-		time.Sleep(renewRetry)
+		time.Sleep(30 * time.Second) // the longest pause between two tries
 		synctest.Wait()
 		if _, err := os.Stat(key); err != nil {
 			t.Error(err)
@@ -534,18 +496,18 @@ func TestPreflightNamesADiskWithoutRoom(t *testing.T) {
 		t.Skip("needs root: a file system is mounted")
 	}
 	v := newVM(t)
-	a, _ := v.identified()
+	v.identified()
 	if err := unix.Mount("tmpfs", v.data(), "tmpfs", 0, fmt.Sprintf("size=%d", leastRoom-(1<<20))); err != nil {
 		t.Fatal(err)
 	}
 	defer unix.Unmount(v.data(), 0)
-	if err := a.room(); err == nil || !strings.Contains(err.Error(), v.data()+" has 511 MiB left") {
+	if err := room(v.data()); err == nil || !strings.Contains(err.Error(), v.data()+" has 511 MiB left") {
 		t.Errorf("%v", err)
 	}
 	if err := unix.Mount("tmpfs", v.data(), "tmpfs", unix.MS_REMOUNT, fmt.Sprintf("size=%d", leastRoom)); err != nil {
 		t.Fatal(err)
 	}
-	if err := a.room(); err != nil {
+	if err := room(v.data()); err != nil {
 		t.Error(err)
 	}
 }

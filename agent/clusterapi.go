@@ -21,9 +21,6 @@ import (
 	"github.com/quorate/quorate/certs"
 )
 
-// leaseNamespace is where the control plane's own elections are.
-const leaseNamespace = "kube-system"
-
 // agentName is the user that the agent is in the cluster, its role and its binding.
 const agentName = "quorate:agent"
 

@@ -309,9 +309,9 @@ func ignoreNotHeld(err error) error {
 func (c *components) stop(ctx context.Context, name string) error {
 	limit := c.started[name].spec.StopTimeout
 	if limit == 0 {
-		limit = defaultStop
+		limit = supervisor.DefaultStopTimeout
 	}
-	ctx, cancel := context.WithTimeoutCause(ctx, limit+stopMargin, errors.New("it does not end"))
+	ctx, cancel := context.WithTimeoutCause(ctx, limit+supervisor.StopMargin, errors.New("it does not end"))
 	defer cancel()
 	if err := c.supervisor.Stop(ctx, name); err != nil {
 		return err

@@ -327,7 +327,7 @@ func TestAFitThatIsWantedIsMadeAtOnce(t *testing.T) {
 		c.decideEncryption = func() ([]byte, error) { fits++; return nil, errBroken }
 		ctx, cancel := context.WithTimeout(t.Context(), firstFitRetry/10)
 		defer cancel()
-		a.wantFit()
+		a.fitWanted.give()
 		c.keep(ctx)
 		if fits != 2 {
 			t.Errorf("%d fits", fits)
@@ -470,7 +470,7 @@ func TestWhenTheNextFitIs(t *testing.T) {
 func TestTheSigningKeyReachesTheControllerManagerAlthoughAFitFailed(t *testing.T) {
 	_, a, in := renewing(t)
 	f := newFitting(t, a, in)
-	key := a.files.CASignerKey(certs.Kubernetes)
+	key := in.files.CASignerKey(certs.Kubernetes)
 	if err := os.Remove(key); err != nil {
 		t.Fatal(err)
 	}
@@ -485,12 +485,9 @@ func TestTheSigningKeyReachesTheControllerManagerAlthoughAFitFailed(t *testing.T
 	if err := errors.Join(os.Remove(obstacle), os.MkdirAll(filepath.Join(obstacle, "x"), 0o700)); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := a.renewOnce(t.Context(), in); err != nil {
-		t.Fatal(err)
-	}
-	if !a.canSign() {
-		t.Fatal("the renewal brought no key")
-	}
+	in.issued.Lacking = true // it is tried again at once
+	defer background(ctx, func(ctx context.Context) { a.certificates.Renew(ctx, in.issued) })()
+	eventually(t, "the renewal brings the key", func() bool { return canSign(in.files) })
 	eventually(t, "the fit fails", func() bool { return f.wait(notFitted) != "" })
 	if err := os.RemoveAll(obstacle); err != nil {
 		t.Fatal(err)
@@ -511,7 +508,7 @@ func TestAControlPlaneThatCannotRunEndsNothing(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 24*time.Hour)
 		defer cancel()
 		defer a.keepControlPlane(ctx, joined{in})()
-		_, err := enter(ctx, a, PhaseControlPlane, joined{in}, a.awaitAPIServer)
+		_, err := enter(ctx, a.progress, PhaseControlPlane, joined{in}, a.awaitAPIServer)
 		if !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("after a day: %v", err)
 		}

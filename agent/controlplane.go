@@ -2,6 +2,7 @@ package agent
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"os"
@@ -9,6 +10,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/quorate/quorate/agent/accounts"
+	"github.com/quorate/quorate/agent/leaders"
 	"github.com/quorate/quorate/certs"
 	"github.com/quorate/quorate/controlplane"
 	"github.com/quorate/quorate/etcdmember/member"
@@ -22,13 +25,15 @@ import (
 // cannot be done is a wait.
 func (a *Agent) keepControlPlane(ctx context.Context, in joined) (stop func()) {
 	home := make(chan struct{})
-	c := a.newComponents(in, a.otherEtcd(ctx, in), home)
-	c.elected, c.clash = &a.elected, a.hostClash
-	duties := []func(context.Context){c.keep, a.releaseExited, a.keepLeaders}
+	c := a.newComponents(in, otherEtcd(ctx, in), home)
+	c.elected, c.clash = a.candidate, a.leaders.Clash
+	duties := []func(context.Context){c.keep, a.leaders.ReleaseExited, a.leaders.Keep}
 	for _, duty := range []func(context.Context, joined){a.keepAccess, a.standForElection, a.keepAddons} {
 		duties = append(duties, func(ctx context.Context) { duty(ctx, in) })
 	}
-	duties = append(duties, func(ctx context.Context) { a.backend.Run(ctx, a.wantedGroup, a.apiServerReady) })
+	duties = append(duties, func(ctx context.Context) {
+		a.backend.Run(ctx, a.document.group, func() (bool, <-chan struct{}) { return apiServerReady(a.supervisor) })
+	})
 	if len(c.others) > 0 {
 		duties = append(duties, func(ctx context.Context) { comeHome(ctx, in, home) })
 	}
@@ -37,9 +42,9 @@ func (a *Agent) keepControlPlane(ctx context.Context, in joined) (stop func()) {
 
 func (a *Agent) newComponents(in joined, others []string, home <-chan struct{}) *components {
 	return &components{
-		log: a.cfg.Log, logDir: a.cfg.LogDir, supervisor: a.supervisor, programs: &a.programs, waits: a.waits,
+		log: a.cfg.Log, logDir: a.cfg.LogDir, supervisor: a.supervisor, programs: a.programs, waits: a.waits,
 		input:            func() controlplane.Input { return a.componentsInput(in.identified) },
-		decideEncryption: func() ([]byte, error) { return a.decideEncryption(in.cluster) },
+		decideEncryption: func() ([]byte, error) { return a.encryption.decide(in.files, *in.cluster.EncryptionAtRest) },
 		giveDirs:         a.giveDirs, reader: a.accounts.OwnerOf(replica.APIServer),
 		others: others, wanted: a.fitWanted, home: home,
 		started: map[string]started{}, down: map[string]down{}, retry: backoff.Backoff{First: firstFitRetry,
@@ -50,8 +55,8 @@ func (a *Agent) newComponents(in joined, others []string, home <-chan struct{}) 
 // awaitAPIServer waits until the apiserver is ready for the first time. The others come after it by themselves.
 func (a *Agent) awaitAPIServer(ctx context.Context, in joined) (joined, error) {
 	for {
-		changed := a.supervisor.Changed()
-		if s, ok := a.supervisor.StatusOf(replica.APIServer); ok && s.State == supervisor.Ready {
+		ready, changed := apiServerReady(a.supervisor)
+		if ready {
 			return in, nil
 		}
 		select {
@@ -63,64 +68,98 @@ func (a *Agent) awaitAPIServer(ctx context.Context, in joined) (joined, error) {
 }
 
 // apiServerReady says whether the own apiserver is ready, and what closes when that may have changed.
-func (a *Agent) apiServerReady() (ready bool, changed <-chan struct{}) {
-	changed = a.supervisor.Changed()
-	s, ok := a.supervisor.StatusOf(replica.APIServer)
+func apiServerReady(children *supervisor.Supervisor) (ready bool, changed <-chan struct{}) {
+	changed = children.Changed()
+	s, ok := children.StatusOf(replica.APIServer)
 	return ok && s.State == supervisor.Ready, changed
+}
+
+// access is how the agent reaches its apiserver.
+func (a *Agent) access(in joined) clusterAccess {
+	return clusterAccess{log: a.cfg.Log, waits: a.waits, files: in.files, port: in.cluster.Endpoint.Port,
+		administrator: func(ctx context.Context) (tls.Certificate, error) {
+			return a.certificates.Administrator(ctx, in.issued)
+		}}
+}
+
+// keepAccess sees to what the agent may do in the cluster, once the apiserver is ready.
+func (a *Agent) keepAccess(ctx context.Context, in joined) {
+	if _, err := a.awaitAPIServer(ctx, in); err == nil { // else the replica stops
+		a.access(in).keep(ctx, a.leaders)
+	}
+}
+
+// keepAddons sees to the add-on manager, where the document has add-ons.
+func (a *Agent) keepAddons(ctx context.Context, in joined) {
+	folder := controlplane.AddonsFolder(in.cluster, a.cfg.RunDir)
+	if folder == "" {
+		return
+	}
+	if _, err := a.awaitAPIServer(ctx, in); err == nil { // else the replica stops
+		a.addons.keep(ctx, a.access(in), folder, controlplane.AddonsSocket(a.cfg.RunDir))
+	}
+}
+
+// standForElection takes part in the agents' election once the agent may use leases. Its holder has what runs under the
+// Lease started, and does what one replica at a time does.
+func (a *Agent) standForElection(ctx context.Context, in joined) {
+	select {
+	case <-ctx.Done():
+		return
+	case <-a.leaders.Opened():
+	}
+	me := leaders.Replica{Self: in.self, Cluster: in.cluster, Members: in.membership.Status}
+	a.candidate.Stand(ctx, me, localAPI(in.files, in.cluster.Endpoint.Port), a.fitWanted.give,
+		func(ctx context.Context) { a.access(in).doDuties(ctx, in.membership.Departed) })
 }
 
 // componentsInput says how the control plane has to run, as far as the disk and the configuration say it.
 func (a *Agent) componentsInput(in identified) controlplane.Input {
 	return controlplane.Input{
-		Identity: in.self, Cluster: in.cluster, Files: a.files, Signing: a.canSign(), LogDir: a.auditDir(),
-		RunDir: a.cfg.RunDir, Self: a.cfg.Self, Accounts: a.accounts.For(in.cluster),
+		Identity: in.self, Cluster: in.cluster, Files: in.files, Signing: canSign(in.files),
+		LogDir: auditDir(a.cfg.AuditDir), RunDir: a.cfg.RunDir, Self: a.cfg.Self, Accounts: a.accounts.For(in.cluster),
 	}
 }
 
 // auditDir is where the apiserver writes its audit log, and turns it over.
-func (a *Agent) auditDir() string { return filepath.Join(a.cfg.AuditDir, "audit") }
+func auditDir(parent string) string { return filepath.Join(parent, "audit") }
 
 // giveDirs makes the folders in which components write.
-func (a *Agent) giveDirs() error { return errors.Join(a.giveAuditDir(), a.giveAddonsDir()) }
+func (a *Agent) giveDirs() error {
+	return errors.Join(giveAuditDir(a.accounts, a.cfg.AuditDir), giveAddonsDir(a.accounts, a.cfg.RunDir))
+}
 
 // giveAuditDir makes the folder of the audit log, the apiserver's own.
-func (a *Agent) giveAuditDir() error {
-	if err := a.accounts.OpenFolders(a.cfg.AuditDir); err != nil {
+func giveAuditDir(to *accounts.Accounts, parent string) error {
+	if err := to.OpenFolders(parent); err != nil {
 		return err
 	}
-	if err := os.MkdirAll(a.auditDir(), 0o700); err != nil {
+	dir := auditDir(parent)
+	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return fmt.Errorf("make the folder of the audit log: %w", err)
 	}
-	return a.accounts.Give(replica.APIServer, a.auditDir())
+	return to.Give(replica.APIServer, dir)
 }
 
 // giveAddonsDir makes the folder in which the add-on manager answers, its own.
-func (a *Agent) giveAddonsDir() error {
-	dir := filepath.Dir(controlplane.AddonsSocket(a.cfg.RunDir))
+func giveAddonsDir(to *accounts.Accounts, runDir string) error {
+	dir := filepath.Dir(controlplane.AddonsSocket(runDir))
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return fmt.Errorf("make the add-on manager's folder: %w", err)
 	}
-	return a.accounts.Give(replica.AddonManager, dir)
+	return to.Give(replica.AddonManager, dir)
 }
 
 // canSign reports whether the authority's key is at hand for the controller-manager.
-func (a *Agent) canSign() bool {
-	_, err := os.Stat(a.files.CASignerKey(certs.Kubernetes))
+func canSign(files certs.Files) bool {
+	_, err := os.Stat(files.CASignerKey(certs.Kubernetes))
 	return err == nil
-}
-
-// wantFit has the components compared with what they have to be, if they run.
-func (a *Agent) wantFit() {
-	select {
-	case a.fitWanted <- struct{}{}:
-	default: // one is wanted already
-	}
 }
 
 // otherEtcd names other replicas' members for an apiserver whose own member cannot serve it alone: a learner refuses
 // what is not its own, and a member whose client port is late would make the boot wait. A voter's apiserver uses its
 // own member alone, because a member that dies silently stalls every request that went to it.
-func (a *Agent) otherEtcd(ctx context.Context, in joined) (urls []string) {
+func otherEtcd(ctx context.Context, in joined) (urls []string) {
 	s, err := in.membership.Status(ctx)
 	if err == nil && !s.Learner && s.Ready {
 		return nil

@@ -3,7 +3,7 @@ package agent
 import (
 	"context"
 	"fmt"
-	"net/http/httptest"
+	"net/http"
 	"os"
 	"slices"
 	"strings"
@@ -12,10 +12,7 @@ import (
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	coordination "k8s.io/client-go/kubernetes/typed/coordination/v1"
-	"k8s.io/client-go/rest"
 
-	"github.com/quorate/quorate/certs"
 	"github.com/quorate/quorate/controlplane"
 	"github.com/quorate/quorate/etcdmember/member"
 	"github.com/quorate/quorate/etcdmember/table"
@@ -49,7 +46,7 @@ func TestWhichOtherMembersAnApiserverUses(t *testing.T) {
 			v := newVM(t)
 			a, in := v.identified()
 			newMember(t, a, in, threeOf(c.change))
-			got := a.otherEtcd(t.Context(),
+			got := otherEtcd(t.Context(),
 				joined{certified{recorded: recorded{identified: in, membership: a.membership}}})
 			if len(got) != len(c.want) {
 				t.Fatalf("got %q, want %q", got, c.want)
@@ -111,104 +108,52 @@ func TestAVotersApiserverIsAtHome(t *testing.T) {
 	}
 }
 
-// leasing gives an agent an apiserver that has one lease, held on this machine for another hour and renewed now.
-func leasing(t *testing.T, a *Agent) *leaseServer {
+const schedulerLease = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/kube-scheduler"
+
+// scheduling lets the agent in, and has the scheduler's lease held on this machine for another hour.
+func scheduling(t *testing.T, api *clusterAPI) *coordinationv1.Lease {
 	t.Helper()
 	host, err := os.Hostname()
 	if err != nil {
 		t.Fatal(err)
 	}
-	holder, lasts := host+"_1", int32(3600)
-	s := &leaseServer{lease: &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: "kube-scheduler"},
-		Spec: coordinationv1.LeaseSpec{HolderIdentity: &holder, LeaseDurationSeconds: &lasts}}}
-	s.renew()
-	server := httptest.NewServer(s)
-	t.Cleanup(server.Close)
-	client, err := coordination.NewForConfig(&rest.Config{Host: server.URL,
-		ContentConfig: rest.ContentConfig{ContentType: "application/json"}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	a.leases = &leases{client: client.Leases(leaseNamespace),
-		as: func(certs.Leaf) (coordination.LeaseInterface, error) { return client.Leases(leaseNamespace), nil }}
-	close(a.leasesOpen)
-	return s
-}
-
-// The lease of a component that has exited is freed once for each exit, and not for one from before.
-func TestTheLeaseOfAComponentThatExitedIsFreed(t *testing.T) {
-	a, in := kept(t)
-	newMember(t, a, in.identified, threeOf(nil))
-	s := leasing(t, a)
-	exits := func() {
-		t.Helper()
-		spec := supervisor.Spec{Name: replica.Scheduler, Path: "/bin/sh", Args: []string{"-c", "sleep 0.2; exit 3"}}
-		if err := a.supervisor.Start(spec); err != nil {
-			t.Fatal(err)
-		}
-		before, _ := a.supervisor.Exited(replica.Scheduler)
-		eventually(t, "it runs", func() bool { s, _ := a.supervisor.StatusOf(replica.Scheduler); return s.PID != 0 })
-		s.renew()
-		eventually(t, "it exits", func() bool {
-			e, ok := a.supervisor.Exited(replica.Scheduler)
-			return ok &&
-				e.At.After(before.At)
-		})
-		if err := a.supervisor.Stop(t.Context(), replica.Scheduler); err != nil {
-			t.Fatal(err)
-		}
-	}
-	exits()
-	ctx, cancel := context.WithCancel(t.Context())
-	ended := make(chan struct{})
-	go func() { defer close(ended); a.releaseExited(ctx) }()
-	if err := a.supervisor.Start(sleeper("another")); err != nil { // something changes
-		t.Fatal(err)
-	}
-	eventually(t, "it runs", func() bool { s, _ := a.supervisor.StatusOf("another"); return s.State == supervisor.Ready })
-	time.Sleep(50 * time.Millisecond)
-	s.mu.Lock()
-	if s.reads != 0 {
-		t.Errorf("an exit from before: the lease was read %d times", s.reads)
-	}
-	s.mu.Unlock()
-	exits()
-	eventually(t, "it is freed",
-		func() bool { s.mu.Lock(); defer s.mu.Unlock(); return *s.lease.Spec.HolderIdentity == "" })
-	time.Sleep(50 * time.Millisecond)
-	cancel()
-	<-ended
-	if s.reads != 1 || s.updates != 1 {
-		t.Errorf("the lease was read %d times and written %d times for one exit", s.reads, s.updates)
-	}
+	api.objects[rolePath] = []byte("{}")
+	return &coordinationv1.Lease{TypeMeta: metav1.TypeMeta{APIVersion: "coordination.k8s.io/v1", Kind: "Lease"},
+		ObjectMeta: metav1.ObjectMeta{Name: "kube-scheduler"}, Spec: coordinationv1.LeaseSpec{
+			HolderIdentity: new(host + "_1"), LeaseDurationSeconds: new(int32(3600))}}
 }
 
 // A planned stop ends the components that elect themselves first, and frees their leases while there is an apiserver to
 // do it through.
 func TestAPlannedStopFreesTheLeases(t *testing.T) {
-	v := newVM(t)
-	a, in := v.identified()
+	_, a, in := renewing(t)
+	api := answeringAPI(t, &in)
+	lease := scheduling(t, api)
+	if err := a.leaders.Open(a.access(joined{in}).leases); err != nil {
+		t.Fatal(err)
+	}
 	stop := a.superviseChildren(t.Context())
-	m := newMember(t, a, in, threeOf(nil))
-	s := leasing(t, a)
+	m := newMember(t, a, in.identified, threeOf(nil))
 	for _, name := range []string{etcdName, replica.APIServer, replica.Scheduler} {
 		if err := a.supervisor.Start(sleeper(name)); err != nil {
 			t.Fatal(err)
 		}
 		eventually(t, "it runs", func() bool { s, _ := a.supervisor.StatusOf(name); return s.State == supervisor.Ready })
 	}
-	s.renew()
+	lease.Spec.RenewTime = new(metav1.NowMicro())
+	api.put(schedulerLease, lease)
 	var apiserver, scheduler supervisor.Status
-	s.onUpdate = func() {
+	api.onPut = func() {
 		apiserver, _ = a.supervisor.StatusOf(replica.APIServer)
 		scheduler, _ = a.supervisor.StatusOf(replica.Scheduler)
 	}
 	if err := stop(nil); err != nil {
 		t.Error(err)
 	}
-	if s.updates != 1 || apiserver.State != supervisor.Ready || scheduler.State != supervisor.Stopped ||
+	if updates := api.count(http.MethodPut); updates != 1 || apiserver.State != supervisor.Ready ||
+		scheduler.State != supervisor.Stopped ||
 		!m.wasAsked("POST /hand-over") {
-		t.Errorf("%d leases freed, the apiserver was %q then and the scheduler %q; etcd was asked %q", s.updates,
+		t.Errorf("%d leases freed, the apiserver was %q then and the scheduler %q; etcd was asked %q", updates,
 			apiserver.State, scheduler.State, m.asked)
 	}
 }

@@ -25,19 +25,6 @@ const maintenancePeriod = 5 * time.Second
 const firstSpotPause, lastSpotPause = time.Second, time.Minute
 
 const (
-	// bundlePause is the time between two tries to read a bundle without which the boot cannot go on.
-	bundlePause = time.Second
-	// optionalBundle is how long a boot waits for a bundle that only the controller-manager's signer needs.
-	optionalBundle = 5 * time.Second
-)
-
-const (
-	// clockTolerance is half of how far a replica's clock may be behind the one by which the bundle was made: the other
-	// half is left for those that are behind.
-	clockTolerance = 12 * time.Hour
-)
-
-const (
 	// Two starts are at least a second apart, as the service manager has it, then two, four and so on, up to
 	// lastDistance: what a person repairs meanwhile counts soon.
 	firstDistance, lastDistance = time.Second, 10 * time.Second
@@ -82,11 +69,6 @@ const (
 	// componentPatience is how long a component may be not ready before that is a wait. A restart after a crash takes
 	// less.
 	componentPatience = 5 * time.Second
-	// stopMargin is what a process may take to be gone beyond its own time to stop: one that is not gone by then is
-	// blocked in the kernel.
-	stopMargin = 15 * time.Second
-	// defaultStop is the supervisor's own, of a spec that gives none.
-	defaultStop = 10 * time.Second
 )
 
 const (
@@ -97,33 +79,13 @@ const (
 	accessTimeout = time.Minute
 )
 
-// The elections.
+// What one replica at a time does.
 
 const (
-	// A lease that could not be released is tried again after firstReleaseRetry, and later and later, up to
-	// lastReleaseRetry, until it has run out by itself.
-	firstReleaseRetry, lastReleaseRetry = 200 * time.Millisecond, 2 * time.Second
-	// leasesPeriod is the time between two observations of the leases. They are for people, and for a leader that
-	// hangs.
-	leasesPeriod = 2 * time.Second
-	// leasesPatience is how long after it was read a lease is still shown.
-	leasesPatience = 10 * time.Second
-	// lossMargin is how long a process must have been up before the last renewal that was seen, to be the one that
-	// renewed: that may be seen leasesPeriod later, and a process that has just ended may have left it.
-	lossMargin = 5 * time.Second
-)
-
-const (
-	// dutiesPeriod is the time between two rounds of what one replica at a time does.
+	// dutiesPeriod is the time between two rounds of it.
 	dutiesPeriod = time.Minute
 	// departedPatience is how long the kubelet of a replica that left must have been silent.
 	departedPatience = time.Minute
-	// yieldPatience is how long a component may take to get ready under the Lease until another replica is let try,
-	// yieldAside for how long this one does not, and yieldDistance how far apart that is: a component that gets ready
-	// nowhere must not go round without end.
-	yieldPatience = 30 * time.Second
-	yieldAside    = 30 * time.Second
-	yieldDistance = time.Hour
 )
 
 const (
@@ -139,14 +101,6 @@ const (
 const callTimeout = 5 * time.Second
 
 // Background tasks.
-
-const (
-	// renewPeriod is the longest time between two checks of the certificates: the clock may have been set, or have gone
-	// on while the VM stood.
-	renewPeriod = 10 * time.Minute
-	// A renewal that failed is tried again after firstRenewRetry, and later and later, up to renewRetry.
-	firstRenewRetry, renewRetry = time.Second, 30 * time.Second
-)
 
 const (
 	// snapshotPeriod is the time between two checks of whose turn it is, at what the membership read from the record

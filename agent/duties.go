@@ -17,18 +17,17 @@ import (
 // doDuties does what one replica at a time does for the cluster, while it holds the Lease: it sees that the roles are
 // granted, and deletes the Nodes of replicas that have left. What fails is tried again at the next time. Each duty is
 // safe if two do it.
-func (a *Agent) doDuties(ctx context.Context, in joined) {
-	defer a.waits.Release(roleNotGranted) // the next holder of the Lease has it then
-	in.makeBundle = false                 // there is one by now
+func (c clusterAccess) doDuties(ctx context.Context, departed func(context.Context) []etcdmember.Departed) {
+	defer c.waits.Release(roleNotGranted) // the next holder of the Lease has it then
 	for {
-		err := a.grantRoles(ctx, in)
+		err := c.grantRoles(ctx)
 		if err == nil {
-			a.waits.Release(roleNotGranted)
+			c.waits.Release(roleNotGranted)
 		} else if ctx.Err() == nil {
-			a.waits.HoldFor(roleNotGranted, err, roleNext)
+			c.waits.HoldFor(roleNotGranted, err, roleNext)
 		}
-		if err := a.deleteDeparted(ctx, in); err != nil && ctx.Err() == nil {
-			a.cfg.Log.Warn("delete the Nodes of replicas that have left", "err", err.Error())
+		if err := c.deleteDeparted(ctx, departed(ctx)); err != nil && ctx.Err() == nil {
+			c.log.Warn("delete the Nodes of replicas that have left", "err", err.Error())
 		}
 		if backoff.Sleep(ctx, dutiesPeriod) != nil {
 			return
@@ -38,12 +37,11 @@ func (a *Agent) doDuties(ctx context.Context, in joined) {
 
 // deleteDeparted deletes the Nodes of replicas that left by order. Their leases go with them: Kubernetes collects what
 // a Node owns.
-func (a *Agent) deleteDeparted(ctx context.Context, in joined) error {
-	gone := in.membership.Departed(ctx)
+func (c clusterAccess) deleteDeparted(ctx context.Context, gone []etcdmember.Departed) error {
 	if len(gone) == 0 {
 		return nil
 	}
-	client, err := core.NewForConfig(localAPI(a.files, in.cluster.Endpoint.Port))
+	client, err := core.NewForConfig(localAPI(c.files, c.port))
 	if err != nil {
 		return err
 	}
@@ -65,7 +63,7 @@ func (a *Agent) deleteDeparted(ctx context.Context, in joined) error {
 		case err != nil:
 			return fmt.Errorf("delete the Node %s: %w", node.Name, err)
 		default:
-			a.cfg.Log.Info("deleted the Node of a replica that has left", "node", node.Name, "replica",
+			c.log.Info("deleted the Node of a replica that has left", "node", node.Name, "replica",
 				d.Place.String())
 		}
 	}

@@ -54,7 +54,7 @@ func TestTheDutysWaitEndsWithTheLease(t *testing.T) {
 	api.fails = 1 << 20
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan struct{})
-	go func() { defer close(done); a.doDuties(ctx, joined{in}) }()
+	go func() { defer close(done); a.access(joined{in}).doDuties(ctx, in.membership.Departed) }()
 	eventually(t, "the failure is said", func() bool { return len(a.tracker.All()) > 0 })
 	cancel()
 	<-done
@@ -83,7 +83,10 @@ func TestTheNodeOfAReplicaThatLeftIsDeleted(t *testing.T) {
 		t.Fatal(err)
 	}
 	api.objects[path] = node
-	if err := a.deleteDeparted(t.Context(), joined{in}); err != nil {
+	deletes := func() error {
+		return a.access(joined{in}).deleteDeparted(t.Context(), in.membership.Departed(t.Context()))
+	}
+	if err := deletes(); err != nil {
 		t.Fatal(err)
 	}
 	if !slices.Contains(api.requests, "DELETE "+path) || api.count(http.MethodDelete) != 1 {
@@ -96,7 +99,7 @@ func TestTheNodeOfAReplicaThatLeftIsDeleted(t *testing.T) {
 	if _, err := in.membership.Claim(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if err := a.deleteDeparted(t.Context(), joined{in}); err != nil || api.count(http.MethodDelete) != 1 {
+	if err := deletes(); err != nil || api.count(http.MethodDelete) != 1 {
 		t.Errorf("%v: without an order: %q", err, api.requests)
 	}
 }

@@ -1,14 +1,12 @@
 package agent
 
 import (
-	"context"
-	"errors"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/quorate/quorate/agent/election"
-	"github.com/quorate/quorate/etcdmember/table"
+	"github.com/quorate/quorate/agent/leaders"
 	"github.com/quorate/quorate/internal/replica"
 	"github.com/quorate/quorate/supervisor"
 )
@@ -53,7 +51,7 @@ func TestAnElectedComponentRunsWhileTheLeaseIsHeld(t *testing.T) {
 			t.Error("it was started again within the term")
 		}
 		l.held.Store(false)
-		if err := a.stopElected(in.cluster)(time.Second); err != nil {
+		if err := leaders.StopElected(a.supervisor, in.cluster)(time.Second); err != nil {
 			t.Fatal(err)
 		}
 		c.fit(t.Context())
@@ -62,57 +60,4 @@ func TestAnElectedComponentRunsWhileTheLeaseIsHeld(t *testing.T) {
 		}
 	}
 	f.want(notFitted)
-}
-
-// Another replica is let try where a component does not get ready, and not often.
-func TestAReplicaYieldsWhereAComponentDoesNotGetReady(t *testing.T) {
-	_, a, in := renewing(t)
-	m := newMember(t, a, in.identified, threeOf(nil))
-	in.membership = a.membership
-	supervised(t, a)
-	in.cluster.Components["ccm"] = replica.Component{Enabled: new(true), Binary: "/bin/false",
-		Elect: replica.ElectAgent}
-	long := time.Now().Add(-yieldPatience)
-	worth := func(ready time.Time) string {
-		return a.worthYielding(t.Context(), joined{in}, map[string]time.Time{"ccm": ready})
-	}
-	yields := func(ready time.Time) bool { return worth(ready) != "" }
-	if why := worth(long); why != "ccm is not ready here: it was not started" {
-		t.Errorf("it was never started: %q", why)
-	}
-	if yields(time.Now()) {
-		t.Error("the term has only begun")
-	}
-	if err := a.supervisor.Start(sleeper("ccm")); err != nil {
-		t.Fatal(err)
-	}
-	eventually(t, "it is ready", func() bool { s, _ := a.supervisor.StatusOf("ccm"); return s.State == supervisor.Ready })
-	if yields(long) {
-		t.Error("it is ready")
-	}
-	if err := a.supervisor.Stop(t.Context(), "ccm"); err != nil {
-		t.Fatal(err)
-	}
-	failing := supervisor.Spec{Name: "ccm", Path: "/bin/false", Start: &supervisor.Probe{Limit: time.Minute,
-		Check: func(context.Context) error { return errors.New("no") }}}
-	if err := a.supervisor.Start(failing); err != nil {
-		t.Fatal(err)
-	}
-	eventually(t, "it fails again and again",
-		func() bool { s, _ := a.supervisor.StatusOf("ccm"); return s.Restarts > 0 })
-	if !yields(long) {
-		t.Error("it fails here")
-	}
-	if yields(time.Now().Add(-yieldPatience / 2)) {
-		t.Error("it was ready half of its time ago")
-	}
-	a.yielded = time.Now().Add(-yieldDistance / 2)
-	if yields(long) {
-		t.Error("it went round a moment ago")
-	}
-	a.yielded = time.Time{}
-	m.is(func(s *table.MemberStatus) { s.Members = s.Members[:1] })
-	if yields(long) {
-		t.Error("there is nobody else")
-	}
 }

@@ -32,10 +32,12 @@ func startedAgain(t *testing.T, v *vm, encryptionAtRest string) (*Agent, *compon
 	t.Helper()
 	v.metadata.attributes[ClusterAttribute] = v.document + "encryptionAtRest: " + encryptionAtRest + "\n"
 	a, in := v.identified()
-	if _, err := os.Stat(a.files.EncryptionKeys()); err != nil {
+	if _, err := os.Stat(in.files.EncryptionKeys()); err != nil {
 		v.certify(a, in, v.self, "uid")
 	}
-	out, err := a.certify(t.Context(), recorded{identified: in, membership: membershipOf(a, in)})
+	m := membershipOf(a, in)
+	a.openCertificates(in, m)
+	out, err := a.certify(t.Context(), recorded{identified: in, membership: m})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -76,7 +78,7 @@ func TestTheStatusSaysWhatTheApiserverWasStartedWith(t *testing.T) {
 	}
 	a, c := startedAgain(t, v, "true")
 	before := encryptionFile(t, c)
-	if err := os.Remove(a.files.EncryptionKeys()); err != nil {
+	if err := os.Remove(c.input().Files.EncryptionKeys()); err != nil {
 		t.Fatal(err)
 	}
 	a.cluster.EncryptionAtRest = new(false)

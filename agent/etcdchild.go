@@ -108,3 +108,47 @@ func giveMember(configPath string, account supervisor.Account) error {
 	}
 	return errors.Join(accounts.GiveTree(filepath.Dir(configPath), account), accounts.GiveTree(cfg.Dir, account))
 }
+
+// crashLoop is how often an etcd member may end without getting ready in between. Then its directory is checked.
+const crashLoop = 3
+
+// watch returns an error when the member has to be decided on again.
+func (c *etcdChild) watch(ctx context.Context) error {
+	ends := etcdEnds{last: time.Now()}
+	for {
+		changed := c.supervisor.Changed()
+		if err := c.observe(&ends); err != nil {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-changed:
+		}
+	}
+}
+
+// etcdEnds are the ends of the member that watch has seen.
+type etcdEnds struct {
+	last   time.Time // when the newest was; older ones are from before the boot decided anew
+	failed int       // how many there were since the member was last ready
+}
+
+// observe reports a member that was removed, or that does not come up: starting it again and again changes nothing.
+func (c *etcdChild) observe(ends *etcdEnds) error {
+	if s, ok := c.supervisor.StatusOf(etcdName); ok && s.State == supervisor.Ready {
+		ends.failed = 0
+	}
+	exit, ok := c.supervisor.Exited(etcdName)
+	if !ok || !exit.At.After(ends.last) {
+		return nil
+	}
+	ends.last = exit.At
+	if exit.Code == member.RemovedExitCode {
+		return member.ErrRemoved
+	}
+	if ends.failed++; ends.failed >= crashLoop {
+		return fmt.Errorf("etcd does not come up: %s", exit)
+	}
+	return nil
+}

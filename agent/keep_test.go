@@ -2,6 +2,7 @@ package agent
 
 import (
 	"context"
+	"crypto/tls"
 	"encoding/json"
 	"errors"
 	"flag"
@@ -10,13 +11,9 @@ import (
 	"net/http"
 	"slices"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
-
-	coordinationv1 "k8s.io/api/coordination/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/quorate/quorate/etcdmember"
 	"github.com/quorate/quorate/etcdmember/member"
@@ -38,7 +35,9 @@ func portOf(l net.Listener) int { return l.Addr().(*net.TCPAddr).Port }
 
 func membershipOf(a *Agent, in identified) *etcdmember.Membership {
 	m := etcdmember.New(etcdmember.Config{
-		Log: a.cfg.Log, Me: in.self, Cluster: in.cluster, Files: a.files, TLS: a.etcdTLS, RunDir: a.cfg.RunDir,
+		Log: a.cfg.Log, Me: in.self, Cluster: in.cluster, Files: in.files,
+		TLS:       func() *tls.Config { return etcdTLS(in.files) },
+		RunDir:    a.cfg.RunDir,
 		HostsFile: a.cfg.HostsFile, Waits: a.tracker,
 		Record: in.cloud.Record, Compute: in.cloud.Compute, Child: a.etcdChild(),
 	})
@@ -55,62 +54,6 @@ func TestAnEmptyStatusHasLists(t *testing.T) {
 			t.Errorf("%s: %v: %s", list, err, b)
 		}
 	}
-}
-
-// leaseServer answers like an apiserver that has one lease.
-type leaseServer struct {
-	mu             sync.Mutex
-	lease          *coordinationv1.Lease
-	conflict       bool
-	fails          int // how many requests fail at first
-	refuses        bool
-	reads, updates int
-	dryRuns        int
-	onUpdate       func()
-}
-
-func (s *leaseServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	w.Header().Set("Content-Type", "application/json")
-	switch {
-	case s.fails > 0:
-		s.fails--
-		w.WriteHeader(http.StatusInternalServerError)
-	case s.lease == nil:
-		w.WriteHeader(http.StatusNotFound)
-		json.NewEncoder(w).Encode(metav1.Status{Status: "Failure", Reason: metav1.StatusReasonNotFound, Code: 404})
-	case r.Method == http.MethodPut && s.conflict:
-		w.WriteHeader(http.StatusConflict)
-		json.NewEncoder(w).Encode(metav1.Status{Status: "Failure", Reason: metav1.StatusReasonConflict, Code: 409})
-	case r.Method == http.MethodPut && r.URL.Query().Get("dryRun") != "":
-		if s.dryRuns++; s.refuses {
-			w.WriteHeader(http.StatusForbidden)
-			json.NewEncoder(w).Encode(metav1.Status{Status: "Failure", Reason: metav1.StatusReasonForbidden, Code: 403,
-				Message: "webhook x denied the request"})
-			return
-		}
-		json.NewEncoder(w).Encode(s.lease)
-	case r.Method == http.MethodPut:
-		if s.updates++; s.onUpdate != nil {
-			s.onUpdate()
-		}
-		json.NewDecoder(r.Body).Decode(s.lease)
-		json.NewEncoder(w).Encode(s.lease)
-	case strings.HasSuffix(r.URL.Path, "/leases"):
-		json.NewEncoder(w).Encode(coordinationv1.LeaseList{Items: []coordinationv1.Lease{*s.lease,
-			{ObjectMeta: metav1.ObjectMeta{Name: "apiserver-abc"}}}})
-	default:
-		s.reads++
-		json.NewEncoder(w).Encode(s.lease)
-	}
-}
-
-// renew notes that the holder renews the lease now.
-func (s *leaseServer) renew() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.lease.Spec.RenewTime = new(metav1.NowMicro())
 }
 
 // supervised runs the agent's supervisor for a test.
@@ -234,17 +177,17 @@ func TestARemovedMemberEndsTheAgent(t *testing.T) {
 		t.Fatal(err)
 	}
 	eventually(t, "it has exited", func() bool { _, ok := a.supervisor.Exited(etcdName); return ok })
-	if err := a.lookAtEtcd(&etcdEnds{last: begin}); !errors.Is(err, member.ErrRemoved) {
+	if err := a.etcdChild().observe(&etcdEnds{last: begin}); !errors.Is(err, member.ErrRemoved) {
 		t.Errorf("%v", err)
 	}
-	if err := a.lookAtEtcd(&etcdEnds{last: time.Now()}); err != nil {
+	if err := a.etcdChild().observe(&etcdEnds{last: time.Now()}); err != nil {
 		t.Errorf("an exit from before: %v", err)
 	}
 	ctx, end := context.WithCancelCause(t.Context())
 	defer a.keepMember(ctx, in, end)()
 	// It is started again, and ends again, beside a control plane that is not there yet.
 	defer a.keepControlPlane(ctx, in)()
-	_, err := enter(ctx, a, PhaseControlPlane, in, a.awaitAPIServer)
+	_, err := enter(ctx, a.progress, PhaseControlPlane, in, a.awaitAPIServer)
 	if !errors.Is(err, member.ErrRemoved) || !errors.Is(err, ErrStartAgain) {
 		t.Errorf("%v", err)
 	}
@@ -318,16 +261,16 @@ func TestAMemberThatDoesNotComeUpIsDecidedOnAgain(t *testing.T) {
 			return ok &&
 				e.At.After(ends.last)
 		})
-		if err := a.lookAtEtcd(&ends); err != nil {
+		if err := a.etcdChild().observe(&ends); err != nil {
 			t.Fatalf("after %d ends: %v", n, err)
 		}
 	}
-	if err := a.lookAtEtcd(&ends); err != nil {
+	if err := a.etcdChild().observe(&ends); err != nil {
 		t.Fatalf("an end counts once: %v", err)
 	}
 	eventually(t, "it has exited again",
 		func() bool { e, _ := a.supervisor.Exited(etcdName); return e.At.After(ends.last) })
-	if err := a.lookAtEtcd(&ends); err == nil {
+	if err := a.etcdChild().observe(&ends); err == nil {
 		t.Errorf("%d ends without coming up are borne", crashLoop)
 	}
 }
@@ -341,7 +284,7 @@ func TestEndsOfEtcdAreForgottenOnceItIsReady(t *testing.T) {
 	eventually(t, "it is ready",
 		func() bool { s, _ := a.supervisor.StatusOf(etcdName); return s.State == supervisor.Ready })
 	ends := etcdEnds{last: time.Now(), failed: crashLoop - 1}
-	if err := a.lookAtEtcd(&ends); err != nil || ends.failed != 0 {
+	if err := a.etcdChild().observe(&ends); err != nil || ends.failed != 0 {
 		t.Errorf("%v; %+v", err, ends)
 	}
 }

@@ -5,6 +5,8 @@ import (
 	"sync"
 
 	"github.com/quorate/quorate/etcdmember"
+	"github.com/quorate/quorate/etcdmember/member"
+	"github.com/quorate/quorate/etcdmember/table"
 )
 
 // leave is the first part of a planned stop: etcd's leadership goes to another voter, and leases are freed while there
@@ -16,7 +18,18 @@ func (a *Agent) leave(ctx context.Context) {
 	a.handOver(ctx)
 	ctx, cancel := context.WithTimeout(ctx, releaseTimeout)
 	defer cancel()
-	a.stopElecting(ctx)
+	a.leaders.Stop(ctx)
+}
+
+// handOver moves etcd's leadership to another voter, where there is a member here and it has it.
+func (a *Agent) handOver(ctx context.Context) {
+	m := a.startedMember()
+	if m == nil {
+		return
+	}
+	if err := member.HandOver(ctx, m.StatusSocket()); err != nil && ctx.Err() == nil {
+		a.cfg.Log.Info("leadership stays here", "reason", err.Error())
+	}
 }
 
 // leaderless: the member runs and knows of no leader. Nothing can be handed over or written, and the apiserver answers
@@ -32,13 +45,20 @@ func (a *Agent) leaderless(ctx context.Context) bool {
 
 // startedMember is the membership once its member was started; nil before that.
 func (a *Agent) startedMember() *etcdmember.Membership {
-	a.mu.Lock()
-	m := a.membership
-	a.mu.Unlock()
+	m := a.opened()
 	if _, ok := a.supervisor.StatusOf(etcdName); !ok {
 		return nil
 	}
 	return m
+}
+
+// memberStatus is how the own member sees itself and the others; nothing before there is one.
+func (a *Agent) memberStatus(ctx context.Context) (table.MemberStatus, error) {
+	m := a.opened()
+	if m == nil {
+		return table.MemberStatus{}, nil
+	}
+	return m.Status(ctx)
 }
 
 // giveUp stops a member that the cluster has removed, or that has no quorum, and what uses it, all at the same time:

@@ -91,7 +91,7 @@ func TestTheMembersSnapshotsAndArchivesNeedNoControlPlane(t *testing.T) {
 	formed(v)
 	newMember(t, a, in, threeOf(nil))
 	saved := make(chan string, 1)
-	a.cfg.SaveSnapshot = func(_ context.Context, why string) error { saved <- why; return errBroken }
+	a.snapshots.save = func(_ context.Context, why string) error { saved <- why; return errBroken }
 	ctx, end := context.WithCancelCause(t.Context())
 	defer a.keepMember(ctx, joined{certified{recorded: recorded{identified: in, membership: a.membership}}}, end)()
 	eventually(t, "the archives are listed", func() bool { return a.status(t.Context()).Archives != nil })

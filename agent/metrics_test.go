@@ -29,7 +29,7 @@ func scraped(t *testing.T, a *Agent) string {
 func TestTheMetricsSayWhatIsWaitedFor(t *testing.T) {
 	v := newVM(t)
 	a := v.agent()
-	a.setPhase(PhaseIdentity)
+	a.progress.enter(PhaseIdentity)
 	want := func(lines ...string) {
 		t.Helper()
 		got := scraped(t, a)

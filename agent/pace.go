@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"log/slog"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -24,13 +25,23 @@ type starts struct {
 	Last  time.Time `json:"last"`
 }
 
-func (a *Agent) startsPath() string { return filepath.Join(a.cfg.RunDir, "starts.json") }
+// pacer keeps agents that end soon after their start, one after the other, from doing so every second.
+type pacer struct {
+	log      *slog.Logger
+	progress *progress
+	// path is where the starts are noted.
+	path string
+}
 
-// pace keeps agents that end soon after their start, one after the other, from doing so every second. The first two
-// starts are not held up: a boot is how a replica is repaired.
-func (a *Agent) pace(ctx context.Context) {
+func newPacer(log *slog.Logger, p *progress, runDir string) *pacer {
+	return &pacer{log: log, progress: p, path: filepath.Join(runDir, "starts.json")}
+}
+
+// pace notes this start, and holds it up where those before it came to nothing. The first two are not held up: a boot
+// is how a replica is repaired.
+func (p *pacer) pace(ctx context.Context) {
 	var before starts
-	b, err := os.ReadFile(a.startsPath())
+	b, err := os.ReadFile(p.path)
 	if err == nil {
 		err = json.Unmarshal(b, &before)
 	}
@@ -38,14 +49,15 @@ func (a *Agent) pace(ctx context.Context) {
 		before = starts{} // the first start, or one that can be paced only from here on
 	}
 	pause := before.pause(time.Now())
-	a.writeStarts(starts{Count: before.Count + 1, Last: time.Now().Add(pause)})
+	p.note(starts{Count: before.Count + 1, Last: time.Now().Add(pause)})
 	if pause <= 0 {
 		return
 	}
-	a.setPhase(PhasePacing)
-	a.waits.HoldFor(crashLooping, fmt.Errorf("the agent was started %d times, and ended soon each time; it begins in %s",
+	p.progress.enter(PhasePacing)
+	held := p.progress.waits
+	held.HoldFor(crashLooping, fmt.Errorf("the agent was started %d times, and ended soon each time; it begins in %s",
 		before.Count, pause.Round(time.Second/10)), crashLoopingNext)
-	defer a.waits.Release(crashLooping)
+	defer held.Release(crashLooping)
 	select {
 	case <-ctx.Done():
 	case <-time.After(pause):
@@ -62,21 +74,24 @@ func (s starts) pause(now time.Time) time.Duration {
 	return min(max(distance-now.Sub(s.Last), 0), lastDistance)
 }
 
-func (a *Agent) writeStarts(s starts) {
+func (p *pacer) note(s starts) {
 	b, err := json.Marshal(s)
 	if err == nil {
-		err = durable.WriteFile(a.startsPath(), b, 0o600)
+		err = durable.WriteFile(p.path, b, 0o600)
 	}
 	if err != nil {
-		a.cfg.Log.Warn("note the start", "err", err.Error())
+		p.log.Warn("note the start", "err", err.Error())
 	}
 }
 
-// forgetStarts forgets the starts once the member has run for a while.
-func (a *Agent) forgetStarts(ctx context.Context) {
+// forget forgets the starts: a start too many is counted, at worst.
+func (p *pacer) forget() { _ = os.Remove(p.path) }
+
+// forgetLater forgets them once the member has run for a while.
+func (p *pacer) forgetLater(ctx context.Context) {
 	select {
 	case <-ctx.Done():
 	case <-time.After(calmAfter):
-		_ = os.Remove(a.startsPath()) // a start too many is counted, at worst
+		p.forget()
 	}
 }

@@ -14,7 +14,7 @@ import (
 func (v *vm) again(ctx context.Context) (a *Agent, paused time.Duration) {
 	a = v.agent()
 	begin := time.Now()
-	a.pace(ctx)
+	a.pacer.pace(ctx)
 	return a, time.Since(begin)
 }
 
@@ -46,7 +46,7 @@ func TestAPauseBeforeAStartIsAWait(t *testing.T) {
 		a := v.agent()
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan struct{})
-		go func() { defer close(done); a.pace(ctx) }()
+		go func() { defer close(done); a.pacer.pace(ctx) }()
 		time.Sleep(time.Second)
 		s := a.status(t.Context())
 		if len(s.Blocked) != 1 || s.Blocked[0].Name != crashLooping ||
@@ -69,12 +69,12 @@ func TestWhatForgetsTheStarts(t *testing.T) {
 		a, _ := v.again(t.Context())
 		ctx, cancel := context.WithTimeout(t.Context(), calmAfter-time.Second)
 		defer cancel()
-		a.forgetStarts(ctx)
-		if _, err := os.Stat(a.startsPath()); err != nil {
+		a.pacer.forgetLater(ctx)
+		if _, err := os.Stat(a.pacer.path); err != nil {
 			t.Errorf("a short life is forgotten: %v", err)
 		}
-		a.forgetStarts(t.Context())
-		if _, err := os.Stat(a.startsPath()); err == nil {
+		a.pacer.forgetLater(t.Context())
+		if _, err := os.Stat(a.pacer.path); err == nil {
 			t.Error("a member that runs is not enough")
 		}
 	})
@@ -88,7 +88,7 @@ func TestWhatForgetsTheStarts(t *testing.T) {
 	if err := <-ended; err != nil {
 		t.Error(err)
 	}
-	if _, err := os.Stat(v.agent().startsPath()); err == nil {
+	if _, err := os.Stat(v.agent().pacer.path); err == nil {
 		t.Error("an end in order counts as a crash")
 	}
 }
@@ -97,11 +97,11 @@ func TestWhatForgetsTheStarts(t *testing.T) {
 func TestTheStartsOfAMemberThatIsLookedAfterAreForgotten(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, in := kept(t)
-		a.pace(t.Context())
+		a.pacer.pace(t.Context())
 		ctx, end := context.WithCancelCause(t.Context())
 		defer a.keepMember(ctx, in, end)()
 		time.Sleep(calmAfter + time.Second)
-		if _, err := os.Stat(a.startsPath()); err == nil {
+		if _, err := os.Stat(a.pacer.path); err == nil {
 			t.Error("its starts count for ever")
 		}
 	})
@@ -118,7 +118,7 @@ func TestStartsAreNotPacedByAWrongClock(t *testing.T) {
 	}
 	v := newVM(t)
 	a := v.agent()
-	if err := os.WriteFile(a.startsPath(), []byte("{"), 0o600); err != nil {
+	if err := os.WriteFile(a.pacer.path, []byte("{"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	if _, paused := v.again(t.Context()); paused > time.Second {

@@ -3,9 +3,12 @@ package agent
 import (
 	"context"
 	"fmt"
+	"log/slog"
+	"sync"
 	"time"
 
 	"github.com/quorate/quorate/agent/status"
+	"github.com/quorate/quorate/internal/waits"
 )
 
 // Phase is one step of a replica's boot.
@@ -53,11 +56,68 @@ func (e *PhaseError) Error() string { return string(e.Phase) + ": " + e.Err.Erro
 // Unwrap returns the cause.
 func (e *PhaseError) Unwrap() error { return e.Err }
 
+// progress is how far the boot has come. Several may use it at once.
+type progress struct {
+	log    *slog.Logger
+	waits  *waits.Phased
+	notify Notifier
+	begun  time.Time
+
+	mu    sync.Mutex
+	phase Phase
+	since time.Time
+	ready bool
+	boot  status.Boot
+}
+
+func newProgress(log *slog.Logger, w *waits.Phased, notify Notifier) *progress {
+	now := time.Now()
+	return &progress{log: log, waits: w, notify: notify, begun: now, since: now}
+}
+
+// enter notes, and tells people and the service manager, that a phase begins.
+func (p *progress) enter(phase Phase) {
+	p.mu.Lock()
+	p.phase, p.since, p.ready = phase, time.Now(), phase == PhaseKeep
+	p.mu.Unlock()
+	p.waits.Enter(string(phase))
+	p.notify.Status(phase.forPeople())
+}
+
+// took keeps how long a phase took that is done.
+func (p *progress) took(phase Phase, took time.Duration) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.boot.Phases = append(p.boot.Phases, status.PhaseTook{Phase: string(phase), Seconds: took.Seconds()})
+}
+
+// done keeps how long all of the boot took.
+func (p *progress) done() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.boot.Ready = time.Since(p.begun).Seconds()
+}
+
+// now is the phase that goes on.
+func (p *progress) now() Phase {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.phase
+}
+
+// show adds it to what is told.
+func (p *progress) show(s *status.Status) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	s.Replica.Phase, s.Replica.Since, s.Replica.Ready = string(p.phase), p.since, p.ready
+	s.Boot = status.Boot{Phases: append([]status.PhaseTook{}, p.boot.Phases...), Ready: p.boot.Ready}
+}
+
 // enter runs one phase: a log line at its begin and end, a STATUS= line, a deadline, and its name before its error. The
 // phase's result is the next one's input: the types are the arrows between the phases of live.
-func enter[In, Out any](ctx context.Context, a *Agent, phase Phase, in In, do func(context.Context, In) (Out,
+func enter[In, Out any](ctx context.Context, p *progress, phase Phase, in In, do func(context.Context, In) (Out,
 	error)) (Out, error) {
-	a.setPhase(phase)
+	p.enter(phase)
 	begin := time.Now()
 	bounded, cancel := ctx, context.CancelFunc(func() {})
 	if d, ok := deadlines[phase]; ok {
@@ -71,27 +131,7 @@ func enter[In, Out any](ctx context.Context, a *Agent, phase Phase, in In, do fu
 		}
 		return out, &PhaseError{Phase: phase, Err: err}
 	}
-	a.noteTook(phase, time.Since(begin))
-	a.cfg.Log.Info("phase done", "phase", string(phase), "took", time.Since(begin).Round(time.Millisecond).String())
+	p.took(phase, time.Since(begin))
+	p.log.Info("phase done", "phase", string(phase), "took", time.Since(begin).Round(time.Millisecond).String())
 	return out, nil
-}
-
-// bootTimes are what of a Boot is known; guarded by Agent.mu.
-type bootTimes struct {
-	begun time.Time
-	status.Boot
-}
-
-// noteTook keeps how long a phase took that is done.
-func (a *Agent) noteTook(phase Phase, took time.Duration) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.boot.Phases = append(a.boot.Phases, status.PhaseTook{Phase: string(phase), Seconds: took.Seconds()})
-}
-
-// noteReady keeps how long all of the boot took.
-func (a *Agent) noteReady() {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.boot.Ready = time.Since(a.boot.begun).Seconds()
 }

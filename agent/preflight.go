@@ -10,6 +10,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/quorate/quorate/certs"
 	"github.com/quorate/quorate/controlplane"
 	"github.com/quorate/quorate/etcdmember/member"
 	"github.com/quorate/quorate/internal/local"
@@ -20,9 +21,10 @@ const leastRoom = 512 << 20
 
 // preflight says why this VM is not fit to seed: a cluster must not be founded where its control plane cannot run.
 func (a *Agent) preflight(ctx context.Context, in identified) error {
-	errs := []error{a.programsUsable(ctx, in), a.room(), a.leavesOfThisCluster()}
+	errs := []error{a.programsUsable(ctx, in), room(in.cluster.Etcd.DataDir),
+		leavesOfThisCluster(in.files, a.membership.ClusterUID())}
 	if !a.etcdChild().Running() {
-		errs = append(errs, a.portsFree())
+		errs = append(errs, portsFree(append(member.Ports(), in.cluster.Endpoint.Port)))
 	}
 	return errors.Join(errs...)
 }
@@ -42,8 +44,7 @@ func (a *Agent) programsUsable(ctx context.Context, in identified) error {
 	return errors.Join(append(a.programs.check(ctx, specs), err)...)
 }
 
-func (a *Agent) room() error {
-	dir := a.cluster.Etcd.DataDir
+func room(dir string) error {
 	free, _, err := local.Room(dir)
 	if err != nil {
 		return err
@@ -55,8 +56,8 @@ func (a *Agent) room() error {
 }
 
 // leavesOfThisCluster refuses to found a cluster on a disk with another's certificates: its own could not be put there.
-func (a *Agent) leavesOfThisCluster() error {
-	b, err := os.ReadFile(a.files.Binding())
+func leavesOfThisCluster(files certs.Files, uid string) error {
+	b, err := os.ReadFile(files.Binding())
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
@@ -67,20 +68,20 @@ func (a *Agent) leavesOfThisCluster() error {
 		err = json.Unmarshal(b, &bound)
 	}
 	if err != nil {
-		return fmt.Errorf("read whose certificates %s holds: %w", a.files.Dir, err)
+		return fmt.Errorf("read whose certificates %s holds: %w", files.Dir, err)
 	}
-	if uid := a.membership.ClusterUID(); bound.ClusterUID != uid {
+	if bound.ClusterUID != uid {
 		return fmt.Errorf("%s holds the certificates of the cluster with uid %s, and this is %s; use an empty data "+
 			"disk, or move that folder away",
-			a.files.Dir, bound.ClusterUID, uid)
+			files.Dir, bound.ClusterUID, uid)
 	}
 	return nil
 }
 
 // portsFree names every port that somebody else listens on.
-func (a *Agent) portsFree() error {
+func portsFree(ports []int) error {
 	var errs []error
-	for _, port := range append(member.Ports(), a.cluster.Endpoint.Port) {
+	for _, port := range ports {
 		if err := portFree(port); err != nil {
 			errs = append(errs, fmt.Errorf("port %d is in use by another program: %w", port, err))
 		}

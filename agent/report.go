@@ -17,22 +17,34 @@ import (
 // SocketPath is where the agent answers `quorate status`.
 func SocketPath(runDir string) string { return filepath.Join(runDir, "agent.sock") }
 
-// alive takes each lock of what the status shows, and the election's: one that is never given back, which is what a
-// watchdog is for, keeps the answer back too. It does not check that each loop makes progress.
+// alive takes each lock of what the status and a stop ask for, and the election's: one that is never given back, which
+// is what a watchdog is for, keeps the answer back too. It does not check that each loop makes progress.
 func (a *Agent) alive() bool {
-	a.mu.Lock()
-	m := a.membership
-	a.mu.Unlock()
-	if m != nil {
+	if m := a.opened(); m != nil {
 		m.Incarnation()
 	}
+	a.progress.now()
+	a.host.isSpot()
+	a.document.changes()
+	a.certificates.Expiries()
+	a.encryption.decided()
+	a.snapshots.status()
+	a.archives.status()
+	a.addons.told()
 	a.tracker.All()
 	a.supervisor.Status()
-	a.leaders.watch(leaseName)
-	a.kubeletStatus()
-	a.elected.Held()
+	a.leaders.Alive()
+	a.kubelet.Status()
+	a.candidate.Held()
 	a.disk.ID()
 	return true
+}
+
+// opened is the membership; nil before the record is read.
+func (a *Agent) opened() *etcdmember.Membership {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.membership
 }
 
 // status is the report, in the time that a person waits.
@@ -45,26 +57,29 @@ func (a *Agent) status(ctx context.Context) status.Status {
 // report gathers what there is to say at this moment. Of others it asks the member on this machine alone.
 func (a *Agent) report(ctx context.Context) status.Status {
 	a.mu.Lock()
+	self, cluster, membership := a.self, a.cluster, a.membership
+	a.mu.Unlock()
 	s := status.Status{
-		Replica: status.Replica{Identity: a.self, Phase: string(a.phase), Since: a.since, Ready: a.ready,
-			DiskID: a.disk.ID(), DiskIDUnknown: a.disk.IDUnknown()},
+		Replica: status.Replica{Identity: self, DiskID: a.disk.ID(), DiskIDUnknown: a.disk.IDUnknown()},
 		Report: etcdmember.Report{Etcd: etcdmember.EtcdReport{Members: []etcdmember.MemberReport{},
 			Steps: []etcdmember.StepCount{}}},
-		Certificates: append([]certs.Expiry{}, a.certificates...),
-		Encryption:   a.encryption, Snapshots: a.snapshots, Archives: a.archives, DataDisk: a.disk.Size(),
-		Addons: a.addons, PendingRestart: a.pending,
-		Version: a.cfg.Version,
-		Boot:    status.Boot{Phases: append([]status.PhaseTook{}, a.boot.Phases...), Ready: a.boot.Ready},
-		Blocked: a.tracker.All(),
+		Version:        a.cfg.Version,
+		Certificates:   append([]certs.Expiry{}, a.certificates.Expiries()...),
+		Encryption:     a.encryption.decided(),
+		Snapshots:      a.snapshots.status(),
+		Archives:       a.archives.status(),
+		DataDisk:       a.disk.Size(),
+		Addons:         a.addons.told(),
+		PendingRestart: a.document.changes(),
+		Leases:         a.leaders.Status(election.SinceBoot()),
+		Kubelet:        a.kubelet.Status(),
+		Components:     append([]supervisor.Status{}, a.supervisor.Status()...),
+		Blocked:        a.tracker.All(),
 	}
-	if a.cluster != nil {
-		s.Cluster.Name, s.Replica.Wanted = a.cluster.Name, a.cluster.Replicas
+	a.progress.show(&s)
+	if cluster != nil {
+		s.Cluster.Name, s.Replica.Wanted = cluster.Name, cluster.Replicas
 	}
-	membership := a.membership
-	a.mu.Unlock()
-	s.Leases = a.leaseStatus(election.SinceBoot())
-	s.Kubelet = a.kubeletStatus()
-	s.Components = append([]supervisor.Status{}, a.supervisor.Status()...)
 	if loss := a.logLoss(); loss != (status.LogLoss{}) {
 		s.LogLoss = &loss
 	}

@@ -104,7 +104,7 @@ func tellsAll(t *testing.T) (a *Agent, dir string) {
 		s.Progress = map[record.MemberID]table.PeerProgress{
 			own: {Match: 700}, leading: {Match: 640}, following: {Match: 700}}
 	}))
-	a.setPhase(PhaseEtcd)
+	a.progress.enter(PhaseEtcd)
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	claimed := make(chan error, 1)
@@ -115,16 +115,17 @@ func tellsAll(t *testing.T) (a *Agent, dir string) {
 	})
 	cancel()
 	<-claimed
+	a.openCertificates(in, a.membership)
 	certified, err := a.certify(t.Context(), recorded{identified: in, membership: a.membership, makeBundle: true})
-	if err != nil || certified.bundle == nil {
-		t.Fatalf("%v %+v", err, certified.report)
+	if err != nil || certified.issued.Bundle == nil {
+		t.Fatalf("%v %+v", err, certified.issued.Report)
 	}
 	a.waits.HoldFor(documentRefused, errBroken, "Correct it.")
 	newest, archives := time.Now(), etcdmember.ArchivesHeld{Count: 1, Bytes: 300 << 20, Kept: "it is the last one"}
 	saving := snapshotDuty{saving: newest}
-	a.showSnapshots(saving.shown(snapshot.Turn{Why: snapshot.WhySchedule, Due: newest, At: newest,
+	a.snapshots.show(saving.shown(snapshot.Turn{Why: snapshot.WhySchedule, Due: newest, At: newest,
 		Newest: record.Taken{Name: "1/5-6", Time: newest}}), nil)
-	a.showArchives(archives, nil, "")
+	a.archives.show(archives, nil, "")
 	a.cfg.LogLoss = func() status.LogLoss { return status.LogLoss{Lines: 17, Error: "broken pipe"} }
 	begin := make(chan error, 1)
 	running, stop := context.WithCancel(t.Context())

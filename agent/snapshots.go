@@ -3,11 +3,13 @@ package agent
 import (
 	"context"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/quorate/quorate/agent/status"
 	"github.com/quorate/quorate/etcdmember/snapshot"
 	"github.com/quorate/quorate/internal/replica"
+	"github.com/quorate/quorate/internal/waits"
 )
 
 // snapshotOverdue is the name of the wait for a snapshot that is not taken.
@@ -29,10 +31,21 @@ type snapshotTurns interface {
 	SnapshotTurn(ctx context.Context, now time.Time, interval time.Duration) (turn snapshot.Turn, ok bool)
 }
 
-// keepSnapshots saves a snapshot whenever it is this replica's turn, until ctx is done. It blocks nothing, and nothing
+// snapshots sees that snapshots are saved. Several may ask it how things stand.
+type snapshots struct {
+	waits *waits.Phased
+	// interval is the time between two, by the document. save is Config.SaveSnapshot.
+	interval func() time.Duration
+	save     func(ctx context.Context, why string) error
+
+	mu    sync.Mutex
+	shown *status.Snapshots // never written into again
+}
+
+// keep saves a snapshot whenever it is this replica's turn, until ctx is done. It blocks nothing, and nothing
 // but ctx ends it: a saving that fails is tried again, later and later, while the other replicas' turns come. One that
 // hangs is seen by the checks that go on meanwhile.
-func (a *Agent) keepSnapshots(ctx context.Context, started *replica.Cluster, m snapshotTurns) {
+func (s *snapshots) keep(ctx context.Context, m snapshotTurns) {
 	var d snapshotDuty
 	// room for the one that goes on: a saving that hangs in the kernel is left behind at the end
 	saved := make(chan error, 1)
@@ -45,15 +58,15 @@ func (a *Agent) keepSnapshots(ctx context.Context, started *replica.Cluster, m s
 			d.end(err, time.Now())
 		case <-time.After(snapshotPeriod):
 		}
-		turn, ok := m.SnapshotTurn(ctx, time.Now(), a.inForce(started).snapshots.Duration())
-		if ok && ctx.Err() == nil && a.snapshotCheck(&d, turn, time.Now()) {
-			go func() { saved <- a.saveSnapshot(ctx, turn.Why) }()
+		turn, ok := m.SnapshotTurn(ctx, time.Now(), s.interval())
+		if ok && ctx.Err() == nil && s.check(&d, turn, time.Now()) {
+			go func() { saved <- s.saveOne(ctx, turn.Why) }()
 		}
 	}
 }
 
-// snapshotCheck is one check: it shows how things stand, and reports whether to save now.
-func (a *Agent) snapshotCheck(d *snapshotDuty, turn snapshot.Turn, now time.Time) (save bool) {
+// check is one check: it shows how things stand, and reports whether to save now.
+func (s *snapshots) check(d *snapshotDuty, turn snapshot.Turn, now time.Time) (save bool) {
 	if d.begun.IsZero() {
 		d.begun = now
 	}
@@ -64,15 +77,15 @@ func (a *Agent) snapshotCheck(d *snapshotDuty, turn snapshot.Turn, now time.Time
 	if save = mine && !now.Before(d.next) && d.saving.IsZero(); save {
 		d.saving = now
 	}
-	a.showSnapshots(d.shown(turn), d.overdue(turn, now))
+	s.show(d.shown(turn), d.overdue(turn, now))
 	return save
 }
 
-// saveSnapshot saves one, within a limit.
-func (a *Agent) saveSnapshot(ctx context.Context, why string) error {
+// saveOne saves one, within a limit.
+func (s *snapshots) saveOne(ctx context.Context, why string) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, savingLimit, fmt.Errorf("not done within %s", savingLimit))
 	defer cancel()
-	err := a.cfg.SaveSnapshot(ctx, why)
+	err := s.save(ctx, why)
 	if err != nil && ctx.Err() != nil {
 		err = fmt.Errorf("%w: %w", context.Cause(ctx), err)
 	}
@@ -102,16 +115,23 @@ func (d *snapshotDuty) linger(saved <-chan error) {
 	}
 }
 
-// showSnapshots says how things stand.
-func (a *Agent) showSnapshots(shown *status.Snapshots, wait *replica.Wait) {
-	a.mu.Lock()
-	a.snapshots = shown
-	a.mu.Unlock()
+// show says how things stand.
+func (s *snapshots) show(shown *status.Snapshots, wait *replica.Wait) {
+	s.mu.Lock()
+	s.shown = shown
+	s.mu.Unlock()
 	if wait == nil {
-		a.waits.Release(snapshotOverdue)
+		s.waits.Release(snapshotOverdue)
 		return
 	}
-	a.waits.Hold(*wait)
+	s.waits.Hold(*wait)
+}
+
+// status is what check last found; nil: nothing yet, or there is nothing to say.
+func (s *snapshots) status() *status.Snapshots {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.shown
 }
 
 // shown is a turn as the status has it; nil where the record shows no open epoch, so that nothing can be said of its

@@ -12,7 +12,6 @@ import (
 
 	"github.com/quorate/quorate/etcdmember/snapshot"
 	"github.com/quorate/quorate/internal/record"
-	"github.com/quorate/quorate/internal/replica"
 )
 
 // schedule is a record that says an hour after each snapshot that the next one is due, and whose turn comes some time
@@ -42,7 +41,7 @@ func keeping(t *testing.T, run time.Duration, s *schedule, save func(n int) erro
 		begin := time.Now()
 		s.begin = begin
 		a := newVM(t).agent()
-		a.cfg.SaveSnapshot = func(_ context.Context, why string) error {
+		a.snapshots.save = func(_ context.Context, why string) error {
 			at = append(at, time.Since(begin).Round(time.Minute))
 			if why != snapshot.WhySchedule {
 				t.Errorf("why %q", why)
@@ -55,7 +54,7 @@ func keeping(t *testing.T, run time.Duration, s *schedule, save func(n int) erro
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), run)
 		defer cancel()
-		a.keepSnapshots(ctx, &replica.Cluster{}, s)
+		a.snapshots.keep(ctx, s)
 		if look != nil {
 			look(t, a)
 		}
@@ -178,7 +177,7 @@ func TestAScrapeMayComeInTheMiddleOfALook(t *testing.T) {
 		s, d := schedule{begin: time.Now().Add(-2 * time.Hour)}, snapshotDuty{}
 		for range 200 {
 			turn, _ := s.SnapshotTurn(t.Context(), time.Now(), time.Hour)
-			if a.snapshotCheck(&d, turn, time.Now()) {
+			if a.snapshots.check(&d, turn, time.Now()) {
 				d.end(errBroken, time.Now())
 			}
 			d.next = time.Time{} // the next one tries again at once
@@ -203,14 +202,14 @@ func TestASavingThatHangsIsEndedAndCalledOverdue(t *testing.T) {
 		s := &schedule{begin: time.Now().Add(-time.Hour)} // it is this replica's turn now
 		a := newVM(t).agent()
 		var savings atomic.Int32
-		a.cfg.SaveSnapshot = func(ctx context.Context, _ string) error {
+		a.snapshots.save = func(ctx context.Context, _ string) error {
 			savings.Add(1)
 			<-ctx.Done()
 			return errors.New("signal: terminated")
 		}
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan struct{})
-		go func() { defer close(ended); a.keepSnapshots(ctx, &replica.Cluster{}, s) }()
+		go func() { defer close(ended); a.snapshots.keep(ctx, s) }()
 		at := func(d time.Duration, want int, words ...string) {
 			t.Helper()
 			time.Sleep(d)
@@ -241,11 +240,11 @@ func TestASavingThatDoesNotEndDoesNotHoldTheStopUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := newVM(t).agent()
 		thawed := make(chan struct{})
-		a.cfg.SaveSnapshot = func(context.Context, string) error { <-thawed; return nil }
+		a.snapshots.save = func(context.Context, string) error { <-thawed; return nil }
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
 		begin := time.Now()
-		a.keepSnapshots(ctx, &replica.Cluster{}, &schedule{begin: time.Now().Add(-time.Hour)})
+		a.snapshots.keep(ctx, &schedule{begin: time.Now().Add(-time.Hour)})
 		if took := time.Since(begin); took != time.Minute+savingLinger {
 			t.Errorf("it ended after %s", took)
 		}
@@ -260,10 +259,10 @@ func TestASnapshotThatTheRecordShowsLateIsSavedOnce(t *testing.T) {
 		a := newVM(t).agent()
 		s := &schedule{begin: time.Now().Add(-time.Hour)}
 		savings := 0
-		a.cfg.SaveSnapshot = func(context.Context, string) error { savings++; return nil }
+		a.snapshots.save = func(context.Context, string) error { savings++; return nil }
 		ctx, cancel := context.WithTimeout(t.Context(), snapshotRetry-time.Second)
 		defer cancel()
-		a.keepSnapshots(ctx, &replica.Cluster{}, s)
+		a.snapshots.keep(ctx, s)
 		if savings != 1 {
 			t.Errorf("%d savings", savings)
 		}

@@ -13,7 +13,7 @@ import (
 
 func TestAWaitOfTheAgentKeepsItsBeginning(t *testing.T) {
 	a := newVM(t).agent()
-	a.setPhase(PhaseKeep)
+	a.progress.enter(PhaseKeep)
 	a.waits.HoldFor("certificates-not-renewed", errBroken, "n")
 	since := a.tracker.All()[0].Since
 	a.waits.HoldFor("certificates-not-renewed", errors.New("broken otherwise"), "n")
@@ -49,11 +49,10 @@ func TestALogThatIsStuckKeepsTheWatchdogsAnswerNotBack(t *testing.T) {
 	for name, do := range map[string]func(a *Agent){
 		"a wait": func(a *Agent) { a.waits.HoldFor("certificates-not-renewed", errBroken, "n") },
 		"a snapshot": func(a *Agent) {
-			a.showSnapshots(nil, &replica.Wait{Name: snapshotOverdue, Reason: "r", Next: "n", Since: time.Now()})
+			a.snapshots.show(nil, &replica.Wait{Name: snapshotOverdue, Reason: "r", Next: "n", Since: time.Now()})
 		},
-		"a refused bundle":    func(a *Agent) { a.refuse(errBroken, bundleNext) },
 		"the end of a wait":   func(a *Agent) { a.waits.Release("w") },
-		"a snapshot that was": func(a *Agent) { a.showSnapshots(nil, nil) },
+		"a snapshot that was": func(a *Agent) { a.snapshots.show(nil, nil) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			var log stuckLog
@@ -83,8 +82,14 @@ func TestALogThatIsStuckKeepsTheWatchdogsAnswerNotBack(t *testing.T) {
 // A lock that is never given back is what the watchdog is for, so its question needs each of them.
 func TestALockThatIsKeptKeepsTheWatchdogsAnswerBack(t *testing.T) {
 	for name, lock := range map[string]func(a *Agent) sync.Locker{
-		"the agent's":       func(a *Agent) sync.Locker { return &a.mu },
-		"the leases' watch": func(a *Agent) sync.Locker { return &a.leaders.mu },
+		"the agent's":      func(a *Agent) sync.Locker { return &a.mu },
+		"the progress's":   func(a *Agent) sync.Locker { return &a.progress.mu },
+		"the host's":       func(a *Agent) sync.Locker { return &a.host.mu },
+		"the document's":   func(a *Agent) sync.Locker { return &a.document.mu },
+		"the encryption's": func(a *Agent) sync.Locker { return &a.encryption.mu },
+		"the snapshots'":   func(a *Agent) sync.Locker { return &a.snapshots.mu },
+		"the archives'":    func(a *Agent) sync.Locker { return &a.archives.mu },
+		"the add-ons'":     func(a *Agent) sync.Locker { return &a.addons.mu },
 	} {
 		t.Run(name, func(t *testing.T) {
 			a := newVM(t).agent()

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/quorate/quorate/agent/endpoint"
+	"github.com/quorate/quorate/agent/kubelet"
 	"github.com/quorate/quorate/certs"
 	"github.com/quorate/quorate/etcdmember"
 	"github.com/quorate/quorate/etcdmember/member"
@@ -34,6 +35,8 @@ type vm struct {
 	// diskID answers for the Compute API; newVM's knows the disk.
 	diskID   func(context.Context) (string, error)
 	balancer endpoint.Balancer
+	// openNode is Config.OpenNode.
+	openNode func(replica.Kubelet) kubelet.Node
 }
 
 func newVM(t *testing.T) *vm {
@@ -72,6 +75,7 @@ func (v *vm) data() string { return filepath.Join(v.dir, "data") }
 func (v *vm) config() Config {
 	return Config{
 		Log: slog.New(slog.DiscardHandler), Metadata: v.metadata, Notify: v.notify, Self: "/bin/false",
+		OpenNode: v.openNode,
 		Open: func(context.Context, replica.Identity, *replica.Cluster) (Cloud, error) {
 			return Cloud{Record: v.record, Bundles: v.bundles, Compute: noCompute{}, DataDisk: v.dataDisk,
 				Balancer: v.balancer}, nil
@@ -113,10 +117,37 @@ func (v *vm) certify(a *Agent, in identified, id replica.Identity, uid string) {
 	if err != nil {
 		v.t.Fatal(err)
 	}
-	if _, err := certs.Ensure(certs.Request{Files: a.files, Bundle: b, ClusterUID: uid, Identity: id,
+	if _, err := certs.Ensure(certs.Request{Files: in.files, Bundle: b, ClusterUID: uid, Identity: id,
 		Cluster: in.cluster, Now: time.Now()}); err != nil {
 		v.t.Fatal(err)
 	}
+}
+
+// renewing is a replica whose certificates were made now, with the bundle in the record, as it is on its way to its
+// place in etcd.
+func renewing(t *testing.T) (*vm, *Agent, certified) {
+	t.Helper()
+	v := newVM(t)
+	a, in := v.identified()
+	b, err := certs.NewBundle("uid", time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if v.bundles.held, err = b.Encode(); err != nil {
+		t.Fatal(err)
+	}
+	v.record.view.Bundle = 1
+	m := membershipOf(a, in)
+	if _, err := m.Claim(t.Context()); err != nil { // says whose cluster it is
+		t.Fatal(err)
+	}
+	a.openCertificates(in, m)
+	// It is the one that made the bundle: what counts later is the newest, not what it made.
+	out, err := a.certify(t.Context(), recorded{identified: in, membership: m, makeBundle: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return v, a, out
 }
 
 type metadata struct {
@@ -226,13 +257,12 @@ func (r *fixedRecord) CreateIncarnation(context.Context, record.Incarnation) (re
 	return record.Incarnation{}, false, errBroken
 }
 
+// bundles is a record with one generation.
 type bundles struct {
 	mu      sync.Mutex
-	held    []byte   // generation 1
-	later   [][]byte // from generation 2 on
+	held    []byte
 	err     error
 	creates int
-	lists   int
 }
 
 func (b *bundles) Create(_ context.Context, _ uint64, plaintext []byte) ([]byte, bool, error) {
@@ -249,26 +279,19 @@ func (b *bundles) Create(_ context.Context, _ uint64, plaintext []byte) ([]byte,
 	return b.held, won, nil
 }
 
-func (b *bundles) Generations(context.Context) (out []uint64, err error) {
+func (b *bundles) Generations(context.Context) ([]uint64, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.lists++
 	if b.held == nil || b.err != nil {
 		return nil, b.err
 	}
-	for n := range len(b.later) + 1 {
-		out = append(out, uint64(n+1))
-	}
-	return out, nil
+	return []uint64{1}, nil
 }
 
-func (b *bundles) Read(_ context.Context, generation uint64) ([]byte, error) {
+func (b *bundles) Read(context.Context, uint64) ([]byte, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.err != nil || generation == 1 {
-		return b.held, b.err
-	}
-	return b.later[generation-2], nil
+	return b.held, b.err
 }
 
 type noCompute struct{}

@@ -17,7 +17,7 @@ func (m *machine) end(now time.Time, why cause, reason string) act {
 
 func (m *machine) stopTimeout() time.Duration {
 	if m.spec.StopTimeout == 0 {
-		return defaultStopTimeout
+		return DefaultStopTimeout
 	}
 	return m.spec.StopTimeout
 }

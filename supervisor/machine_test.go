@@ -69,7 +69,7 @@ func (l *life) parked() {
 	l.t.Helper()
 	l.m.probed(l.now, liveQuestion, errCheck)
 	l.want(terminate, l.after(time.Hour).m.probed(l.now, liveQuestion, errCheck))
-	l.want(kill, l.after(defaultStopTimeout).m.tick(l.now))
+	l.want(kill, l.after(DefaultStopTimeout).m.tick(l.now))
 	l.m.shot(l.now, nil)
 	l.want(nothing, l.after(killPatience).m.tick(l.now))
 	l.is(Parked, "blocked in the kernel")
@@ -213,7 +213,7 @@ func TestAKillThatFailsIsTriedAgainForEver(t *testing.T) {
 	noFile := errors.New("too many open files")
 	l := newLife(t, Spec{}).launched()
 	l.want(terminate, l.m.stop(l.now, "asked"))
-	l.after(defaultStopTimeout)
+	l.after(DefaultStopTimeout)
 	for range int(killPatience / killRetry) {
 		l.want(kill, l.m.tick(l.now))
 		l.m.shot(l.now, noFile)

@@ -78,13 +78,13 @@ func TestNobodyWaitsForAParkedProcess(t *testing.T) {
 		ready(t, s, "it")
 		begun := time.Now()
 		err := s.Stop(context.Background(), "it")
-		if took := time.Since(begun); !errors.Is(err, ErrParked) || took != defaultStopTimeout+killPatience {
+		if took := time.Since(begun); !errors.Is(err, ErrParked) || took != DefaultStopTimeout+killPatience {
 			t.Errorf("the stop took %s: %v", took, err)
 		}
 		expectError(t, "the stop", err, "stop it: the process does not end: pid 1 is still there:",
 			"blocked in the kernel")
 		if err := s.Stop(context.Background(), "it"); !errors.Is(err, ErrParked) ||
-			time.Since(begun) != defaultStopTimeout+killPatience {
+			time.Since(begun) != DefaultStopTimeout+killPatience {
 			t.Errorf("a second stop: %v after %s", err, time.Since(begun))
 		}
 		close(thawed)

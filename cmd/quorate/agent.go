@@ -19,6 +19,7 @@ import (
 
 	"github.com/quorate/quorate/agent"
 	"github.com/quorate/quorate/agent/datadisk"
+	"github.com/quorate/quorate/agent/kubelet"
 	"github.com/quorate/quorate/cmd/quorate/addonset"
 	"github.com/quorate/quorate/cmd/quorate/command"
 	"github.com/quorate/quorate/cmd/quorate/fault"
@@ -116,9 +117,9 @@ func runAgent(ctx context.Context, async *asynclog.Log, words *lastwords.Keeper,
 }
 
 // nodeUnits opens the units of a kubelet and its runtime.
-func nodeUnits(k replica.Kubelet) agent.NodeUnits {
+func nodeUnits(k replica.Kubelet) kubelet.Node {
 	units := systemd.NewUnits(k.Unit, k.RuntimeUnit)
-	return agent.NodeUnits{Units: units, Runtime: cri.Runtime{Socket: k.RuntimeSocket}, Clock: systemd.Monotonic,
+	return kubelet.Node{Units: units, Runtime: cri.Runtime{Socket: k.RuntimeSocket}, Clock: systemd.Monotonic,
 		Close: units.Close}
 }
 

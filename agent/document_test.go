@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"context"
 	"strings"
 	"testing"
 
@@ -14,8 +15,8 @@ func TestADocumentThatChangesIsPending(t *testing.T) {
 	v := newVM(t)
 	documents := make(chan string)
 	v.metadata.documents = documents
-	a, in := v.identified()
-	stop := a.keepDocument(t.Context(), in)
+	a, _ := v.identified()
+	stop := background(t.Context(), func(ctx context.Context) { a.document.keep(ctx, v.metadata) })
 	defer stop()
 	former := v.metadata.attributes[ClusterAttribute]
 	if former == "" {
@@ -65,7 +66,7 @@ func TestWhatCountsAtOnceIsNotPending(t *testing.T) {
 	documents := make(chan string)
 	v.metadata.documents = documents
 	a, in := v.identified()
-	defer a.keepDocument(t.Context(), in)()
+	defer background(t.Context(), func(ctx context.Context) { a.document.keep(ctx, v.metadata) })()
 	former := v.metadata.attributes[ClusterAttribute]
 	const watch = "\nkubelet: {misses: 5, startWithin: 10m}\n"
 	const balanced = "\ngce: {project: example, region: us-central1, zones: [us-central1-a], image: quorate-master, " +
@@ -85,14 +86,14 @@ func TestWhatCountsAtOnceIsNotPending(t *testing.T) {
 	} {
 		documents <- c.document
 		documents <- c.document // what was sent first is dealt with once this one is taken
-		if got := a.inForce(in.cluster).kubelet.Misses; got != c.misses {
+		if got := a.document.inForce().kubelet.Misses; got != c.misses {
 			t.Errorf("%s: %d misses are in force, want %d", c.name, got, c.misses)
 		}
 		var want replica.LoadBalancer
 		if strings.Contains(c.document, "loadBalancer") {
 			want = replica.LoadBalancer{Type: "external", Name: "lb"}
 		}
-		if got := a.inForce(in.cluster).balancer; got != want {
+		if got := a.document.inForce().balancer; got != want {
 			t.Errorf("%s: the load balancer in force is %+v, want %+v", c.name, got, want)
 		}
 		var fields []string

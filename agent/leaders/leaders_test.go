@@ -1,7 +1,9 @@
-package agent
+package leaders
 
 import (
+	"context"
 	"os"
+	"sync"
 	"testing"
 	"time"
 
@@ -46,16 +48,14 @@ func TestALeaseIsReleasedOnlyForAProcessOfThisHostThatHasExited(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			v := newVM(t)
-			a, in := v.identified()
-			newMember(t, a, in, threeOf(c.members))
-			s := leasing(t, a)
+			w := newWorld(t, c.members)
+			l, s := w.leaders, w.leasing()
 			s.lease.Spec.HolderIdentity, s.lease.ResourceVersion = &c.holder, "5"
 			s.lease.Spec.RenewTime = new(metav1.NewMicroTime(exit.At.Add(-time.Second)))
 			if c.change != nil {
 				c.change(s)
 			}
-			a.releaseLease(t.Context(), c.of, exit)
+			l.release(t.Context(), c.of, exit)
 			if (s.updates == 1) != c.released {
 				t.Errorf("%d updates", s.updates)
 			}
@@ -68,20 +68,18 @@ func TestALeaseIsReleasedOnlyForAProcessOfThisHostThatHasExited(t *testing.T) {
 
 // An autoscaler takes whoever has its host name for itself: next to a namesake's it does not run.
 func TestAnAutoscalerDoesNotRunNextToANamesakes(t *testing.T) {
-	v := newVM(t)
-	a, in := v.identified()
-	on := in.cluster.Components[replica.Autoscaler]
+	w := newWorld(t, nil)
+	on := w.cluster.Components[replica.Autoscaler]
 	on.Enabled = new(true)
-	in.cluster.Components[replica.Autoscaler] = on
-	m := newMember(t, a, in, threeOf(nil))
-	if err := a.hostClash(t.Context(), replica.Autoscaler); err != nil {
+	w.cluster.Components[replica.Autoscaler] = on
+	if err := w.leaders.Clash(t.Context(), replica.Autoscaler); err != nil {
 		t.Error(err)
 	}
-	m.is(func(s *table.MemberStatus) { s.Members[1].Name = "us-central1-c.master-a.103" })
-	if err := a.hostClash(t.Context(), replica.Autoscaler); err == nil {
+	w.members(func(s *table.MemberStatus) { s.Members[1].Name = "us-central1-c.master-a.103" })
+	if err := w.leaders.Clash(t.Context(), replica.Autoscaler); err == nil {
 		t.Error("two would run")
 	}
-	if err := a.hostClash(t.Context(), replica.Scheduler); err != nil {
+	if err := w.leaders.Clash(t.Context(), replica.Scheduler); err != nil {
 		t.Error(err)
 	}
 }
@@ -95,40 +93,39 @@ func TestAHangingLeaderIsStartedAgain(t *testing.T) {
 		"a webhook refuses":        {true, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			a, in := kept(t)
-			newMember(t, a, in.identified, threeOf(nil))
-			s := leasing(t, a)
+			w := newWorld(t, nil)
+			l, s := w.leaders, w.leasing()
 			s.refuses = c.refuses
-			if err := a.supervisor.Start(sleeper(replica.Scheduler)); err != nil {
+			if err := l.supervisor.Start(sleeper(replica.Scheduler)); err != nil {
 				t.Fatal(err)
 			}
 			eventually(t, "it runs",
-				func() bool { s, _ := a.supervisor.StatusOf(replica.Scheduler); return s.State == supervisor.Ready })
-			before, _ := a.supervisor.StatusOf(replica.Scheduler)
-			l := controlplane.Leases(a.cluster)[0]
+				func() bool { s, _ := l.supervisor.StatusOf(replica.Scheduler); return s.State == supervisor.Ready })
+			before, _ := l.supervisor.StatusOf(replica.Scheduler)
+			of := controlplane.Leases(w.cluster)[0]
 			old := func() {
 				t.Helper()
-				all, err := a.leases.list(t.Context())
+				all, err := l.leases.list(t.Context())
 				if err != nil {
 					t.Fatal(err)
 				}
 				for at := time.Duration(0); at <= time.Minute; at += time.Second {
-					a.leaders.note(all, at)
+					l.seen.note(all, at)
 				}
 			}
 			old()
-			w, _ := a.leaders.watch(l.Name)
+			watch, _ := l.seen.watch(of.Name)
 			before.Since = time.Now().Add(-time.Hour) // it has been up for that long
-			f := a.leaderFacts(t.Context(), l, w, before)
+			f := l.facts(t.Context(), of, watch, before)
 			if !f.Holds || f.Unchanged != time.Minute {
 				t.Fatalf("%+v", f)
 			}
-			a.judgeLeader(t.Context(), l, w, before)
-			after, _ := a.supervisor.StatusOf(replica.Scheduler)
+			l.judgeOne(t.Context(), of, watch, before)
+			after, _ := l.supervisor.StatusOf(replica.Scheduler)
 			if (after.PID != before.PID) != c.restarts || s.dryRuns != 1 || s.updates != 0 {
 				t.Errorf("before %+v, after %+v, %d tries, %d writes", before, after, s.dryRuns, s.updates)
 			}
-			why := a.judgeLeader(t.Context(), l, w, before)
+			why := l.judgeOne(t.Context(), of, watch, before)
 			if why == nil {
 				t.Error("nobody is told")
 			}
@@ -138,38 +135,108 @@ func TestAHangingLeaderIsStartedAgain(t *testing.T) {
 
 // What a replica says of the leases: what it is in each, and how old they are by its own clock.
 func TestTheStatusOfTheLeases(t *testing.T) {
-	a, in := kept(t)
-	newMember(t, a, in.identified, threeOf(nil))
-	s := leasing(t, a)
-	all, err := a.leases.list(t.Context())
+	w := newWorld(t, nil)
+	l := w.leaders
+	w.leasing()
+	all, err := l.leases.list(t.Context())
 	if err != nil || len(all) != 1 {
 		t.Fatalf("%v, %v", all, err)
 	}
 	own := all["kube-scheduler"]
-	own.Holder = leaseIdentity(in.self)
-	all[leaseName] = own
+	own.Holder = identity(w.self)
+	all[Name] = own
 	own.Holder = "another_1"
 	all["kube-controller-manager"], all["ccm"] = own, own
-	a.leaders.note(all, time.Minute)
+	l.seen.note(all, time.Minute)
 	roles := map[string]string{}
-	for _, l := range a.leaseStatus(time.Minute + 3*time.Second) {
-		roles[l.Name] = l.Role
-		if l.Age != 3 {
-			t.Errorf("%s is %f s old", l.Name, l.Age)
+	for _, s := range l.Status(time.Minute + 3*time.Second) {
+		roles[s.Name] = s.Role
+		if s.Age != 3 {
+			t.Errorf("%s is %f s old", s.Name, s.Age)
 		}
 	}
-	for name, want := range map[string]string{leaseName: "leader", "kube-scheduler": "leader",
+	for name, want := range map[string]string{Name: "leader", "kube-scheduler": "leader",
 		"kube-controller-manager": "standby", "ccm": ""} {
 		if got, ok := roles[name]; !ok || got != want {
 			t.Errorf("%s: %q, want %q", name, got, want)
 		}
 	}
-	if got := a.leaseStatus(time.Minute + leasesPatience + 1); len(got) != 0 {
+	if got := l.Status(time.Minute + patience + 1); len(got) != 0 {
 		t.Errorf("leases that cannot be read are shown: %+v", got)
 	}
-	_ = s
 	var none coordinationv1.LeaseSpec
 	if got := seen(none); got.Holder != "" || !got.Renewed.IsZero() {
 		t.Errorf("%+v", got)
+	}
+}
+
+// The lease of a component that has exited is freed once for each exit, and not for one from before.
+func TestTheLeaseOfAComponentThatExitedIsFreed(t *testing.T) {
+	w := newWorld(t, nil)
+	l, s := w.leaders, w.leasing()
+	exits := func() {
+		t.Helper()
+		spec := supervisor.Spec{Name: replica.Scheduler, Path: "/bin/sh", Args: []string{"-c", "sleep 0.2; exit 3"}}
+		if err := l.supervisor.Start(spec); err != nil {
+			t.Fatal(err)
+		}
+		before, _ := l.supervisor.Exited(replica.Scheduler)
+		eventually(t, "it runs", func() bool { s, _ := l.supervisor.StatusOf(replica.Scheduler); return s.PID != 0 })
+		s.renew()
+		eventually(t, "it exits", func() bool {
+			e, ok := l.supervisor.Exited(replica.Scheduler)
+			return ok &&
+				e.At.After(before.At)
+		})
+		if err := l.supervisor.Stop(t.Context(), replica.Scheduler); err != nil {
+			t.Fatal(err)
+		}
+	}
+	exits()
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan struct{})
+	go func() { defer close(ended); l.ReleaseExited(ctx) }()
+	if err := l.supervisor.Start(sleeper("another")); err != nil { // something changes
+		t.Fatal(err)
+	}
+	eventually(t, "it runs", func() bool { s, _ := l.supervisor.StatusOf("another"); return s.State == supervisor.Ready })
+	time.Sleep(50 * time.Millisecond)
+	s.mu.Lock()
+	if s.reads != 0 {
+		t.Errorf("an exit from before: the lease was read %d times", s.reads)
+	}
+	s.mu.Unlock()
+	exits()
+	eventually(t, "it is freed",
+		func() bool { s.mu.Lock(); defer s.mu.Unlock(); return *s.lease.Spec.HolderIdentity == "" })
+	time.Sleep(50 * time.Millisecond)
+	cancel()
+	<-ended
+	if s.reads != 1 || s.updates != 1 {
+		t.Errorf("the lease was read %d times and written %d times for one exit", s.reads, s.updates)
+	}
+}
+
+// The watchdog's question needs each lock: one that is never given back is what it is for.
+func TestALockThatIsKeptKeepsTheWatchdogsAnswerBack(t *testing.T) {
+	for name, lock := range map[string]func(l *Leaders) sync.Locker{
+		"what is known of the replica": func(l *Leaders) sync.Locker { return &l.mu },
+		"the leases' watch":            func(l *Leaders) sync.Locker { return &l.seen.mu },
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := newWorld(t, nil).leaders
+			kept := lock(l)
+			kept.Lock()
+			alive := make(chan struct{})
+			go func() { defer close(alive); l.Alive() }()
+			select {
+			case <-alive:
+				t.Error("an answer without the lock")
+				kept.Unlock()
+			case <-time.After(50 * time.Millisecond):
+				kept.Unlock()
+				<-alive
+			}
+		})
 	}
 }

@@ -1,4 +1,4 @@
-package agent
+package certificates
 
 import (
 	"context"
@@ -29,7 +29,7 @@ func continuing(t *testing.T, bundle []byte, generation uint64) []byte {
 // unrelated is a bundle of the same cluster with CAs of its own.
 func unrelated(t *testing.T, generation uint64) []byte {
 	t.Helper()
-	b, err := certs.NewBundle("uid", time.Now())
+	b, err := certs.NewBundle(uid, time.Now())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -44,7 +44,7 @@ func unrelated(t *testing.T, generation uint64) []byte {
 // A replica whose VM boots again, or whose disk is new, takes the last generation of the unbroken line from the one
 // that it has, and says which one it refuses.
 func TestAGenerationThatDoesNotContinueTheOneBeforeIsNotTaken(t *testing.T) {
-	for name, c := range map[string]struct {
+	for name, tc := range map[string]struct {
 		later   func(t *testing.T, first []byte) [][]byte
 		takes   uint64
 		refuses bool
@@ -64,35 +64,32 @@ func TestAGenerationThatDoesNotContinueTheOneBeforeIsNotTaken(t *testing.T) {
 		}, 1, true},
 	} {
 		for _, emptied := range []bool{false, true} {
-			v, a, in := renewing(t)
-			v.bundles.later = c.later(t, v.bundles.held)
-			in.makeBundle = false
-			folder := a.files.Volatile // as a boot leaves it
+			w, c, _ := renewing(t)
+			w.bundles.later = tc.later(t, w.bundles.held)
+			folder := w.me.Files.Volatile // as a boot leaves it
 			if emptied {
-				folder = v.data()
+				folder = w.data()
 			}
-			if err := os.RemoveAll(folder); err != nil {
-				t.Fatal(err)
-			}
-			out, err := a.certify(t.Context(), in.recorded)
+			w.remove(folder)
+			out, err := c.Certify(t.Context(), false)
 			if err != nil {
 				t.Errorf("%s, emptied %t: %v", name, emptied, err)
 				continue
 			}
-			if out.report.Generation != c.takes || out.bundle == nil || out.bundle.Generation != c.takes {
-				t.Errorf("%s, emptied %t: generation %d, want %d", name, emptied, out.report.Generation, c.takes)
+			if out.Report.Generation != tc.takes || out.Bundle == nil || out.Bundle.Generation != tc.takes {
+				t.Errorf("%s, emptied %t: generation %d, want %d", name, emptied, out.Report.Generation, tc.takes)
 			}
-			if _, err := certs.EtcdTLS(a.files); err != nil || len(out.report.Pending) > 0 {
-				t.Errorf("%s, emptied %t: %v, pending %v", name, emptied, err, out.report.Pending)
+			if _, err := certs.EtcdTLS(w.me.Files); err != nil || len(out.Report.Pending) > 0 {
+				t.Errorf("%s, emptied %t: %v, pending %v", name, emptied, err, out.Report.Pending)
 			}
-			a.setPhase(PhaseEtcd) // it is no wait of the phase: the replica goes on, and still says it
-			blocked := a.status(t.Context()).Blocked
+			w.waits.Enter("etcd") // it is no wait of the phase: the replica goes on, and still says it
+			blocked := w.tracker.All()
 			said := len(blocked) == 1 && blocked[0].Name == bundleRefused &&
 				strings.Contains(blocked[0].Reason, "does not continue")
-			if said != c.refuses {
+			if said != tc.refuses {
 				t.Errorf("%s, emptied %t: blocked %+v", name, emptied, blocked)
 			}
-			if said := strings.Contains(scraped(t, a), `name="bundle-refused"`); said != c.refuses {
+			if said := strings.Contains(w.scraped(), `name="bundle-refused"`); said != tc.refuses {
 				t.Errorf("%s, emptied %t: in the metrics: %t", name, emptied, said)
 			}
 		}
@@ -100,21 +97,18 @@ func TestAGenerationThatDoesNotContinueTheOneBeforeIsNotTaken(t *testing.T) {
 }
 
 func TestAGenerationThatTheRecordLacksIsNotReplaced(t *testing.T) {
-	v, a, in := renewing(t)
-	v.bundles.later = [][]byte{continuing(t, v.bundles.held, 2)}
-	_, err := a.readBundle(t.Context(), withoutFirst{v.bundles}, 1)
+	w, c, _ := renewing(t)
+	w.bundles.later = [][]byte{continuing(t, w.bundles.held, 2)}
+	c.me.Bundles = withoutFirst{w.bundles}
+	_, err := c.readBundle(t.Context(), 1)
 	if err == nil || !strings.Contains(err.Error(), "lacks bundle generation 1, which this disk has") {
 		t.Error(err)
 	}
-	if found, err := a.readBundle(t.Context(), withoutFirst{v.bundles}, 0); err != nil || found.bundle.Generation != 2 {
+	if found, err := c.readBundle(t.Context(), 0); err != nil || found.bundle.Generation != 2 {
 		t.Errorf("on a disk that has seen none: %v, %v", found.bundle, err)
 	}
-	in.makeBundle = false
-	in.cloud.Bundles = withoutFirst{v.bundles}
-	if err := os.RemoveAll(a.files.Volatile); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := a.renewOnce(t.Context(), in); err == nil {
+	w.remove(w.me.Files.Volatile)
+	if _, err := c.renewOnce(t.Context()); err == nil {
 		t.Error("a renewal takes it")
 	}
 }
@@ -122,15 +116,15 @@ func TestAGenerationThatTheRecordLacksIsNotReplaced(t *testing.T) {
 // withoutFirst is a record that has lost generation 1.
 type withoutFirst struct{ Bundles }
 
-func (w withoutFirst) Generations(ctx context.Context) ([]uint64, error) {
-	all, err := w.Bundles.Generations(ctx)
+func (b withoutFirst) Generations(ctx context.Context) ([]uint64, error) {
+	all, err := b.Bundles.Generations(ctx)
 	return all[1:], err
 }
 
 func TestABundleUnderAnotherNumberIsNotTaken(t *testing.T) {
-	v, a, _ := renewing(t)
-	v.bundles.later = [][]byte{continuing(t, v.bundles.held, 3)}
-	_, err := a.readBundle(t.Context(), v.bundles, 1)
+	w, c, _ := renewing(t)
+	w.bundles.later = [][]byte{continuing(t, w.bundles.held, 3)}
+	_, err := c.readBundle(t.Context(), 1)
 	if err == nil || !strings.Contains(err.Error(), "stands as generation 2") {
 		t.Error(err)
 	}
@@ -140,17 +134,14 @@ func TestABundleUnderAnotherNumberIsNotTaken(t *testing.T) {
 // more.
 func TestADiskThatLostItsBindingIsNotLedBack(t *testing.T) {
 	for _, lost := range []bool{false, true} {
-		v, a, in := renewing(t)
-		in.makeBundle = false
-		v.bundles.later = [][]byte{nextKeys(t, v.bundles.held)}
-		renew := func() certified {
-			if err := os.RemoveAll(a.files.Volatile); err != nil {
+		w, c, _ := renewing(t)
+		w.bundles.later = [][]byte{nextKeys(t, w.bundles.held)}
+		renew := func() Issued {
+			w.remove(w.me.Files.Volatile)
+			if err := os.Remove(w.me.Files.Binding()); err != nil {
 				t.Fatal(err)
 			}
-			if err := os.Remove(a.files.Binding()); err != nil {
-				t.Fatal(err)
-			}
-			out, err := a.certify(t.Context(), in.recorded)
+			out, err := c.Certify(t.Context(), false)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -158,15 +149,15 @@ func TestADiskThatLostItsBindingIsNotLedBack(t *testing.T) {
 		}
 		renew()
 		if lost {
-			v.bundles.later = nil
+			w.bundles.later = nil
 		}
 		out := renew()
-		if !lost && (out.report.Generation != 2 || out.lacking) {
-			t.Errorf("generation %d, lacking %t", out.report.Generation, out.lacking)
+		if !lost && (out.Report.Generation != 2 || out.Lacking) {
+			t.Errorf("generation %d, lacking %t", out.Report.Generation, out.Lacking)
 		}
-		if w := a.tracker.All(); lost && (!out.lacking || len(w) != 1 ||
-			!strings.Contains(w[0].Reason, certs.ErrNotContinued.Error())) {
-			t.Errorf("the record lost the second generation, and the waits are %+v", w)
+		if all := w.tracker.All(); lost && (!out.Lacking || len(all) != 1 ||
+			!strings.Contains(all[0].Reason, certs.ErrNotContinued.Error())) {
+			t.Errorf("the record lost the second generation, and the waits are %+v", all)
 		}
 	}
 }

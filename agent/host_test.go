@@ -16,8 +16,8 @@ func TestAMaintenanceHandsLeadershipOver(t *testing.T) {
 	a, in := v.identified()
 	supervised(t, a)
 	events := make(chan string)
-	a.cfg.Metadata = &metadata{events: events}
-	stop := a.keepMaintenance(t.Context())
+	a.host.metadata = &metadata{events: events}
+	stop := a.host.keep(t.Context())
 	defer stop()
 	events <- "MIGRATE_ON_HOST_MAINTENANCE" // in the first phase: nothing can be handed over, and nothing fails
 	events <- "NONE"
@@ -63,11 +63,11 @@ func TestASpotVMStopsInOneThirdOfTheTime(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			v := newVM(t)
 			a, in := v.identified()
-			a.cfg.Metadata = &metadata{spot: spot}
+			a.host.metadata = &metadata{spot: spot}
 			a.membership = membershipOf(a, in)
-			stopAsking := a.keepMaintenance(t.Context())
+			stopAsking := a.host.keep(t.Context())
 			if spot {
-				eventually(t, "it says so", a.isSpot)
+				eventually(t, "it says so", a.host.isSpot)
 			}
 			stopAsking()
 			if all := a.tracker.All(); (len(all) == 1 && all[0].Name == spotVM) != spot {

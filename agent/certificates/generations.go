@@ -1,4 +1,4 @@
-package agent
+package certificates
 
 import (
 	"context"
@@ -22,8 +22,8 @@ const (
 // oldest in the record, and goes up for as long as each continues the one before. One that does not is refused: other
 // replicas would refuse a replica that has its CAs. So is one of a clock that was ahead: until its date has come nobody
 // can use it, and the one before still serves.
-func (a *Agent) readBundle(ctx context.Context, from Bundles, seen uint64) (generations, error) {
-	all, err := readGenerations(ctx, from, seen)
+func (c *Certificates) readBundle(ctx context.Context, seen uint64) (generations, error) {
+	all, err := readGenerations(ctx, c.me.Bundles, seen)
 	if err != nil {
 		return generations{}, err
 	}
@@ -32,7 +32,7 @@ func (a *Agent) readBundle(ctx context.Context, from Bundles, seen uint64) (gene
 	for ; n > 1 && all[n-1].FromTheFuture(now) != nil; n-- {
 		refused, next = all[n-1].FromTheFuture(now), bundleFuture
 	}
-	a.refuse(refused, next)
+	c.refuse(refused, next)
 	took := generations{bundle: all[n-1], former: all[:n-1]}
 	return took, took.bundle.Check(now)
 }
@@ -75,10 +75,10 @@ func readGeneration(ctx context.Context, from Bundles, n uint64) (*certs.Bundle,
 
 // refuse says in the status and in the log which generation is not taken, and why; nil: none is refused any more. It
 // stays until the bundle is read again, also when the phase is over: the replica goes on with what it has.
-func (a *Agent) refuse(why error, next string) {
+func (c *Certificates) refuse(why error, next string) {
 	if why == nil {
-		a.waits.Release(bundleRefused)
+		c.cfg.Waits.Release(bundleRefused)
 		return
 	}
-	a.waits.Hold(replica.Wait{Name: bundleRefused, Reason: why.Error(), Next: next, Since: time.Now()})
+	c.cfg.Waits.Hold(replica.Wait{Name: bundleRefused, Reason: why.Error(), Next: next, Since: time.Now()})
 }

@@ -1,4 +1,4 @@
-package agent
+package leaders
 
 import (
 	"context"
@@ -16,41 +16,14 @@ import (
 	"github.com/quorate/quorate/controlplane"
 )
 
+// Client reads and writes leases.
+type Client = coordination.LeaseInterface
+
 // leases are the control plane's own. They are read and written through the apiserver of this replica.
 type leases struct {
-	client coordination.LeaseInterface
+	client Client
 	// as returns the client of one who shows that leaf.
-	as func(certs.Leaf) (coordination.LeaseInterface, error)
-}
-
-// openLeases lets the leases be used. The agent's role has been granted.
-func (a *Agent) openLeases(in joined) error {
-	as := func(leaf certs.Leaf) (coordination.LeaseInterface, error) {
-		client, err := coordination.NewForConfig(localAPIAs(leaf, a.files, in.cluster.Endpoint.Port))
-		if err != nil {
-			return nil, fmt.Errorf("open leases: %w", err)
-		}
-		return client.Leases(leaseNamespace), nil
-	}
-	own, err := as(certs.Agent)
-	if err != nil {
-		return err
-	}
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	first := a.leases == nil
-	a.leases = &leases{client: own, as: as}
-	if first {
-		close(a.leasesOpen) // who waits for it reads leases
-	}
-	return nil
-}
-
-// openedLeases are the leases; nil before the agent may use them.
-func (a *Agent) openedLeases() *leases {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	return a.leases
+	as func(certs.Leaf) (Client, error)
 }
 
 // list reads the leases of the components; the apiservers' own identity leases are left out.

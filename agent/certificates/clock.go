@@ -1,4 +1,4 @@
-package agent
+package certificates
 
 import (
 	"context"
@@ -18,8 +18,8 @@ var errClock = errors.New("the bundle is made once and for all, and only by a cl
 
 // checkClock compares this VM's clock with the metadata server's. A bundle of a clock that is ahead is of no use to
 // anybody until its date has come, and one of a clock that is years behind may have ended; and no other replaces it.
-func (a *Agent) checkClock(ctx context.Context) error {
-	at, err := a.cfg.Metadata.Time(ctx)
+func (c *Certificates) checkClock(ctx context.Context) error {
+	at, err := c.cfg.Clock.Time(ctx)
 	if err != nil {
 		return fmt.Errorf("%w: %w", errClock, err)
 	}

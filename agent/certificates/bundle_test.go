@@ -1,8 +1,7 @@
-package agent
+package certificates
 
 import (
 	"bytes"
-	"os"
 	"strings"
 	"testing"
 	"time"
@@ -19,52 +18,38 @@ type cut struct{}
 func TestTheFirstBundleIsMadeOnceWhenTheAgentEndsAtIt(t *testing.T) {
 	for _, when := range []acts.Moment{acts.Before, acts.After} {
 		for _, emptied := range []bool{false, true} {
-			v := newVM(t)
-			v.record.view.Bundle = 1
-			first, in := v.identified()
-			first.cfg.AtStep = func(s acts.Step, m acts.Moment) {
+			w := newWorld(t)
+			w.atStep = func(s acts.Step, m acts.Moment) {
 				if s == acts.StepBundle && m == when {
 					panic(cut{})
 				}
 			}
-			if ended := endsIn(func() { v.makeBundle(first, in) }); !ended {
+			if ended := endsIn(func() { w.start().Certify(t.Context(), true) }); !ended {
 				t.Fatalf("%s: the agent did not end at the bundle", when)
 			}
-			made := v.bundles.held
+			made := w.bundles.held
 			if (made != nil) != (when == acts.After) {
 				t.Errorf("%s: a bundle is there: %t", when, made != nil)
 			}
 			if emptied {
-				if err := os.RemoveAll(v.data()); err != nil {
-					t.Fatal(err)
-				}
+				w.remove(w.data())
 			}
-			second, in := v.identified()
-			out, err := v.makeBundle(second, in)
-			if err != nil || out.bundle == nil {
+			w.atStep = nil
+			out, err := w.start().Certify(t.Context(), true)
+			if err != nil || out.Bundle == nil {
 				t.Fatalf("%s, emptied %t: %v", when, emptied, err)
 			}
-			if made != nil && !bytes.Equal(made, v.bundles.held) {
+			if made != nil && !bytes.Equal(made, w.bundles.held) {
 				t.Errorf("%s, emptied %t: another bundle was made", when, emptied)
 			}
-			if mine, err := out.bundle.Encode(); err != nil || !bytes.Equal(mine, v.bundles.held) {
+			if mine, err := out.Bundle.Encode(); err != nil || !bytes.Equal(mine, w.bundles.held) {
 				t.Errorf("%s, emptied %t: the bundle in use is not the record's: %v", when, emptied, err)
 			}
-			if _, err := certs.EtcdTLS(second.files); err != nil {
+			if _, err := certs.EtcdTLS(w.me.Files); err != nil {
 				t.Error(err)
 			}
 		}
 	}
-}
-
-// makeBundle is the phase of certificates on the holder of the newest claim.
-func (v *vm) makeBundle(a *Agent, in identified) (certified, error) {
-	v.t.Helper()
-	rec := recorded{identified: in, makeBundle: true, membership: membershipOf(a, in)}
-	if _, err := rec.membership.Claim(v.t.Context()); err != nil { // says whose cluster it is
-		v.t.Fatal(err)
-	}
-	return a.certify(v.t.Context(), rec)
 }
 
 // endsIn reports whether an agent ended at a step.
@@ -85,21 +70,15 @@ func endsIn(do func()) (ended bool) {
 // What the record holds already is what counts, and it is checked like any other: here it was made by a clock that is
 // days ahead.
 func TestTheClaimsHolderLooksAtTheBundleThatItFinds(t *testing.T) {
-	v := newVM(t)
-	a, in := v.identified()
-	b, err := certs.NewBundle("uid", time.Now().Add(72*time.Hour))
+	w := newWorld(t)
+	b, err := certs.NewBundle(uid, time.Now().Add(72*time.Hour))
 	if err == nil {
-		v.bundles.held, err = b.Encode()
+		w.bundles.held, err = b.Encode()
 	}
 	if err != nil {
 		t.Fatal(err)
 	}
-	rec := recorded{identified: in, membership: membershipOf(a, in), makeBundle: true}
-	v.record.view.Bundle = 1
-	if _, err := rec.membership.Claim(t.Context()); err != nil { // says whose cluster it is
-		t.Fatal(err)
-	}
-	if _, err := a.bundleOnce(t.Context(), rec, 0); err == nil ||
+	if _, err := w.start().bundleOnce(t.Context(), true, 0); err == nil ||
 		!strings.Contains(err.Error(), "one of the clocks is wrong") {
 		t.Errorf("%v", err)
 	}
