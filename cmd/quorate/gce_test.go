@@ -262,8 +262,8 @@ func TestCheckRefusesAnotherRegion(t *testing.T) {
 // A bucket that does not exist is a check that failed, as any other, whatever names the project: flags, the document or
 // nobody. What else can be judged is.
 func TestABucketThatDoesNotExistIsAFinding(t *testing.T) {
-	const section = "gce: {project: quorate-local, region: us-central1, zones: [us-central1-a], image: quorate-master, " +
-		"serviceAccount: m@quorate-local.iam.gserviceaccount.com}\n"
+	const section = "gce: {project: quorate-local, region: us-central1, zones: [us-central1-a], " +
+		"image: quorate-master, serviceAccount: m@quorate-local.iam.gserviceaccount.com}\n"
 	const made = "gcloud storage buckets create gs://other --location=us-central1 --uniform-bucket-level-access " +
 		"--public-access-prevention --project=quorate-local"
 	for name, c := range map[string]struct {

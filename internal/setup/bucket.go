@@ -34,8 +34,8 @@ func JudgeAbsence(f Facts) []record.Finding {
 	}
 	var l list
 	l.add(record.Fail, subjectBucket, "it does not exist: "+f.Bucket.Fault.Text,
-		"Without the record no master boots. If record.url of the document names another bucket than you meant, correct "+
-			"it; the region is the masters'.", command(words...), "gcloud storage buckets update gs://"+f.BucketName+
+		"Without the record no master boots. If record.url of the document names another bucket than you meant, "+
+			"correct it; the region is the masters'.", command(words...), "gcloud storage buckets update gs://"+f.BucketName+
 			" --versioning")
 	return l.found
 }
