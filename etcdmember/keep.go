@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	"github.com/quorate/quorate/etcdmember/member"
@@ -21,6 +22,8 @@ type keeper struct {
 	own   *ownMember
 	round *reconciler
 	marks marks
+	// leaves is Membership's.
+	leaves *atomic.Uint64
 	// leader is the leader loop, which does nothing where this member does not lead.
 	leader *leaderLoop
 
@@ -34,7 +37,7 @@ type keeper struct {
 }
 
 func (m *Membership) newKeeper() *keeper {
-	return &keeper{cfg: m.cfg, own: m.own, round: m.reconciler, leader: m.newLeaderLoop(),
+	return &keeper{cfg: m.cfg, own: m.own, round: m.reconciler, leader: m.newLeaderLoop(), leaves: &m.leaves,
 		marks: marks{log: m.cfg.Log, record: m.cfg.Record, bootID: m.cfg.Me.BootID, agent: m.disk.agent,
 			reported: m.reported, waits: m.markWaits}}
 }
@@ -148,6 +151,7 @@ func (k *keeper) reconcile(ctx context.Context, s table.MemberStatus) error {
 		return nil
 	}
 	k.round.noteDisk(ctx, f)
+	k.noteLeaving(f, s)
 	k.unresolved, k.listed = unnamed(k.cfg.HostsFile, s.Members), map[record.MemberID]bool{}
 	for _, e := range s.Members {
 		k.listed[e.ID] = true

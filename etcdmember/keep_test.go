@@ -369,3 +369,49 @@ func TestAMemberThatItsPeersDoNotConnectWithSaysSo(t *testing.T) {
 		}
 	}
 }
+
+// The order to leave is noted while another votes; what cannot be read, or a moment without a leader, takes it back no
+// more than it gives it.
+func TestAnOrderToLeaveIsNoted(t *testing.T) {
+	m, ms, k := kept(t)
+	alone := table.MemberStatus{MemberID: 1, Leader: 1, Members: []table.Member{{ID: 1}, {ID: 2, Learner: true}}}
+	two := table.MemberStatus{MemberID: 1, Leader: 2, Members: []table.Member{{ID: 1}, {ID: 2}}}
+	leave := record.Order{Number: 1, Kind: record.OrderLeave, Place: &pa}
+	for n, c := range []struct {
+		change func()
+		status table.MemberStatus
+		want   uint64
+	}{
+		{func() {}, two, 0},
+		{func() { m.record.Change(func(v *record.View) { v.Orders = []record.Order{leave} }) }, alone, 0},
+		{func() {}, table.MemberStatus{MemberID: 1, Members: two.Members}, 0},
+		{func() {}, two, 1},
+		{func() { m.record.Fail(errors.New("503")) }, two, 1},
+		{func() { m.record.Fail(nil) }, table.MemberStatus{}, 1},
+		{func() {
+			m.record.Change(func(v *record.View) {
+				v.Orders = append(v.Orders, record.Order{Number: 2, Kind: record.OrderWithdraw, Withdraws: 1})
+			})
+		}, two, 0},
+		{func() {
+			m.record.Change(func(v *record.View) {
+				v.Orders = []record.Order{leave}
+				v.Orders[0].Done = &record.Done{}
+			})
+		}, two, 0},
+	} {
+		c.change()
+		if err := k.reconcile(t.Context(), c.status); err != nil {
+			t.Fatal(err)
+		}
+		if got := ms.OrderToLeave(); got != c.want {
+			t.Errorf("%d: ordered to leave by %d, want %d", n, got, c.want)
+		}
+	}
+	if err := ms.SayDrained(t.Context(), 1); err != nil {
+		t.Fatal(err)
+	}
+	if v, _ := m.record.Copied(); v.Orders[0].Accepted == nil || v.Orders[0].Accepted.By != m.me.MemberName() {
+		t.Errorf("the order says %+v", v.Orders[0].Accepted)
+	}
+}

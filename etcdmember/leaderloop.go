@@ -126,7 +126,8 @@ func (l *leaderLoop) act(ctx context.Context, c *clientv3.Client, now time.Time,
 func (l *leaderLoop) observe(ctx context.Context, c *clientv3.Client, now time.Time, s table.MemberStatus) (leader.Ring,
 	error) {
 	r := leader.Ring{At: now, Me: l.cfg.Me, Cluster: l.cfg.Cluster.Name, Leader: s.MemberID, Alarms: s.Alarms,
-		Compute: l.lists.compute, Policy: table.Policy{Replicas: l.cfg.Cluster.Replicas}}
+		Compute: l.lists.compute, Policy: table.Policy{Replicas: l.cfg.Cluster.Replicas},
+		Balanced: l.cfg.Cluster.LoadBalancer().Type != ""}
 	_, list, err := member.List(ctx, c)
 	if err != nil {
 		return r, err

@@ -10,6 +10,7 @@ import (
 	"net/netip"
 	"os"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/quorate/quorate/certs"
@@ -121,6 +122,8 @@ type Membership struct {
 	reconciler *reconciler
 
 	purger *purger
+	// leaves is the order to leave, which Keep notes and anybody may ask for.
+	leaves atomic.Uint64
 	// history is how much of it a compaction leaves.
 	history time.Duration
 }

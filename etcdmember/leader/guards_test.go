@@ -174,6 +174,25 @@ func TestGuardsOnTheLeader(t *testing.T) {
 		{"an older one is not",
 			threeVoters, []func(*Ring){leave(pb, 0), snapshotAgo(SnapshotYoung + time.Second)}, 45, table.ActWait, 0,
 			"snapshot-first"},
+		{"a replica behind a load balancer serves nobody first",
+			threeVoters, []func(*Ring){leave(pb, 0), snapshotAgo(0), balanced}, 45, table.ActWait, 0, "drains-first"},
+		{"a learner too", twoAndOne, []func(*Ring){leave(pc, 0), balanced}, 45, table.ActWait, 0, "drains-first"},
+		{"and then it is removed",
+			threeVoters, []func(*Ring){leave(pb, 0), snapshotAgo(0), balanced, accepted}, 45, table.ActRemoveMember,
+			0xb1, ""},
+		{"a snapshot comes before all the same",
+			threeVoters, []func(*Ring){leave(pb, 0), balanced, accepted}, 45, table.ActWait, 0, "snapshot-first"},
+		{"without a word it is removed after two minutes",
+			threeVoters, []func(*Ring){leave(pb, drainPatience), snapshotAgo(0), balanced}, 45, table.ActRemoveMember,
+			0xb1, ""},
+		{"and not before",
+			threeVoters, []func(*Ring){leave(pb, drainPatience-time.Second), snapshotAgo(0), balanced}, 45,
+			table.ActWait, 0, "drains-first"},
+		{"one that is away serves nobody",
+			voters(5), []func(*Ring){leave(pb, 0), snapshotAgo(0), balanced, awayFor(1, time.Second)}, 45,
+			table.ActRemoveMember, 0xb1, ""},
+		{"leadership is handed over meanwhile",
+			threeVoters, []func(*Ring){leave(pa, 0), snapshotAgo(0), balanced}, 45, table.ActMoveLeader, 0xb1, ""},
 		{"a snapshot is waited for until a minute has passed",
 			threeVoters, []func(*Ring){leave(pb, leavePatience)}, 45, table.ActRemoveMember, 0xb1, ""},
 		{"a clock that is a minute ahead is waited for no longer",
@@ -418,5 +437,15 @@ func TestGuardsOfWhatALearnerWaitsFor(t *testing.T) {
 	match(1, 1)(&r)
 	if p := Decide(t0, r, r); p.Blocked == nil || strings.Contains(p.Blocked.Next, "promoted") {
 		t.Errorf("%+v", p.Blocked)
+	}
+}
+
+// balanced has replicas behind a load balancer.
+func balanced(r *Ring) { r.Balanced = true }
+
+// accepted: the replicas that are ordered to leave have said that they serve nobody any more.
+func accepted(r *Ring) {
+	for n := range r.Record.Orders {
+		r.Record.Orders[n].Accepted = &record.Accepted{By: "x"}
 	}
 }

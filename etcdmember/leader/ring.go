@@ -43,6 +43,8 @@ type Ring struct {
 	Alarms  []table.Alarm
 	// Policy is the configuration's; an order may say otherwise.
 	Policy table.Policy
+	// Balanced: replicas are behind a load balancer, which one that leaves leaves first.
+	Balanced bool
 	// SnapshotInFlight: the leader is sending its state to somebody, or did less than 30 s ago.
 	SnapshotInFlight bool
 	// CompactedSince: history was compacted a moment ago, so that doing it again would give nothing up.

@@ -129,18 +129,31 @@ func away(v view, m RingMember) int {
 }
 
 // leaveByOrder is what is done for one member that is ordered to leave: a voter leaves after a snapshot, if one can be
-// had.
+// had, and each once it serves nobody any more, if it can be asked.
 func (v view) leaveByOrder(m RingMember, p replica.Place, order record.Order) table.Plan {
 	plan, _ := v.leave(m, fmt.Sprintf("order %d says that %s leaves", order.Number, p))
-	if plan.Act != table.ActWait && !m.Learner && v.snapshotOld() && !longAgo(v.now, order.Time, leavePatience) {
+	switch {
+	case plan.Act == table.ActWait:
+	case !m.Learner && v.snapshotOld() && !longAgo(v.now, order.Time, leavePatience):
 		plan = wait(table.WaitSnapshotFirst,
 			fmt.Sprintf("order %d says that %s leaves, and a snapshot is saved before.",
 				order.Number, p),
 			fmt.Sprintf("A voter saves one by itself. Without one %s leaves %s after the order was given.", p,
 				leavePatience))
+	case plan.Act == table.ActRemoveMember && v.drains(m, order):
+		plan = wait(table.WaitDrainsFirst,
+			fmt.Sprintf("order %d says that %s leaves, and it leaves the load balancer before.", order.Number, p),
+			fmt.Sprintf("It says so by itself once it serves nobody any more. Without a word it leaves %s after the "+
+				"order was given.", drainPatience))
 	}
 	plan.OrderNumber = order.Number
 	return plan
+}
+
+// drains reports whether a replica may still serve clients and is going to end that. Its word is the order's
+// acceptance.
+func (v view) drains(m RingMember, order record.Order) bool {
+	return v.Balanced && v.reachable(m) && order.Accepted == nil && !longAgo(v.now, order.Time, drainPatience)
 }
 
 // snapshotOld reports that there is no snapshot young enough to go before a planned change.

@@ -54,6 +54,7 @@ const (
 	WaitLeaveNeedsQuorum    = "leave-needs-quorum"
 	WaitNoSuccessor         = "no-successor"
 	WaitSnapshotFirst       = "snapshot-first"
+	WaitDrainsFirst         = "drains-first"
 	WaitReplicasAboveWanted = "replicas-above-wanted"
 )
 

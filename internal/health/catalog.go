@@ -176,6 +176,7 @@ var catalog = []entry{
 	{name: "leave-needs-quorum", level: Warn, anywhere: join(absent, apart, noVotes)},
 	{name: "no-successor", level: Warn, anywhere: join(absent, apart)},
 	{name: "snapshot-first", level: Note, anywhere: noRecord},
+	{name: "drains-first", level: Note, anywhere: noRecord},
 	{name: "snapshot-overdue", level: Warn, here: noRecord, anywhere: join(noVotes, badDisk,
 		[]string{"disk-nearly-full"})},
 	{name: "third-replica-missing", level: Warn, anywhere: join(absent, apart, badDisk, badPlace,

@@ -25,7 +25,7 @@ func (j *judgement) remedy(name string, about []replica.Place) []string {
 		return each(j.revive)
 	case Paused, "paused":
 		return []string{c.Quorate("quorate resume")}
-	case "left", "leave-last-voter", "leave-needs-quorum":
+	case "left", "leave-last-voter", "leave-needs-quorum", "drains-first":
 		return []string{c.Quorate("quorate orders")}
 	case "record-lost", "record-rolled-back", "record-unreadable", RecordUnreadHere, "bundle-unreadable":
 		return []string{c.Quorate("quorate record check")}

@@ -1,0 +1,41 @@
+package etcdmember
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/quorate/quorate/etcdmember/table"
+	"github.com/quorate/quorate/internal/record"
+)
+
+// OrderToLeave is the order by which this replica leaves and that is not done, as the running member's last round found
+// it; 0: there is none, or nobody else could serve. It may be called at any time.
+func (m *Membership) OrderToLeave() uint64 { return m.leaves.Load() }
+
+// SayDrained says on an order to leave that this replica serves nobody any more. etcd's leader waits for that for a
+// while before it removes the member.
+func (m *Membership) SayDrained(ctx context.Context, order uint64) error {
+	_, _, err := m.cfg.Record.AcceptOrder(ctx, order, record.Accepted{By: m.cfg.Me.MemberName(), Time: time.Now()})
+	return err
+}
+
+// noteLeaving notes whether this replica is ordered to leave. A record that cannot be read, or that was rolled back,
+// says nothing of it, nor does a member that knows no leader.
+func (k *keeper) noteLeaving(f table.Facts, s table.MemberStatus) {
+	h := table.HistoryOf(f)
+	if f.RecordErr != nil || h.Ahead() || s.Leader == 0 {
+		return
+	}
+	n := uint64(0)
+	if o := h.Orders.Left(k.cfg.Me.Place); o != nil && o.Done == nil && anotherVotes(s) {
+		n = o.Number
+	}
+	k.leaves.Store(n)
+}
+
+// anotherVotes: there is a leader, so where there are two voters or more one of the others is in touch. The only voter
+// does not leave, and goes on serving.
+func anotherVotes(s table.MemberStatus) bool {
+	return slices.ContainsFunc(s.Members, func(m table.Member) bool { return !m.Learner && m.ID != s.MemberID })
+}
