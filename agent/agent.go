@@ -287,7 +287,7 @@ func (a *Agent) live(ctx context.Context, end context.CancelCauseFunc) error {
 	}
 	// From here on only the member's own state, or an order, ends the agent.
 	defer a.keepMember(ctx, joined, end)()
-	defer a.keepControlPlane(ctx, joined)()
+	defer a.keepControlPlane(ctx, joined, end)()
 	if _, err = enter(ctx, a.progress, PhaseControlPlane, joined, a.awaitAPIServer); err != nil {
 		return err
 	}

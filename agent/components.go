@@ -16,6 +16,7 @@ import (
 	"github.com/quorate/quorate/controlplane"
 	"github.com/quorate/quorate/internal/backoff"
 	"github.com/quorate/quorate/internal/durable"
+	"github.com/quorate/quorate/internal/replica"
 	"github.com/quorate/quorate/internal/waits"
 	"github.com/quorate/quorate/supervisor"
 )
@@ -51,8 +52,13 @@ type components struct {
 	// run next to the other replicas'; nil: all may.
 	elected elected
 	clash   func(ctx context.Context, component string) error
+	// aside takes this VM out of the load balancer until back is called; nil: there is none. Clients that are connected
+	// may stay so; no new one comes once it returns.
+	aside func(ctx context.Context) (back func())
 	// wanted asks for a fit now. home is closed once the apiserver needs no other member any more.
 	wanted, home <-chan struct{}
+	// retires is closed once nothing may be started any more; nil: never.
+	retires <-chan struct{}
 
 	started map[string]started
 	down    map[string]down
@@ -92,6 +98,9 @@ func (c *components) keep(ctx context.Context) {
 		wake := time.NewTimer(c.rest(time.Now()))
 		select {
 		case <-ctx.Done():
+			wake.Stop()
+			return
+		case <-c.retires:
 			wake.Stop()
 			return
 		case <-changed:
@@ -280,6 +289,7 @@ func (c *components) withdraw(ctx context.Context, spec supervisor.Spec, fault e
 // start starts a component, in place of the one that runs otherwise than it should.
 func (c *components) start(ctx context.Context, spec supervisor.Spec) error {
 	if _, ok := c.started[spec.Name]; ok {
+		defer c.standAside(ctx, spec.Name)()
 		if err := c.stop(ctx, spec.Name); err != nil {
 			return err
 		}
@@ -294,6 +304,15 @@ func (c *components) start(ctx context.Context, spec supervisor.Spec) error {
 	}
 	c.started[spec.Name] = started{spec, c.programs.file(spec.Path)}
 	return nil
+}
+
+// standAside is the rule of each planned stop: the VM leaves the load balancer before its apiserver stops. Where that
+// is started anew, the VM is attached again once it is ready.
+func (c *components) standAside(ctx context.Context, name string) (back func()) {
+	if c.aside == nil || name != replica.APIServer {
+		return func() {}
+	}
+	return c.aside(ctx)
 }
 
 // ignoreNotHeld: that the term has just ended is no fault.

@@ -118,6 +118,19 @@ func TestFittingStartsAgainOnlyWhatDiffers(t *testing.T) {
 	f := newFitting(t, a, in)
 	c := f.components()
 	c.others = []string{"https://other:2379"}
+	aside := 0
+	c.aside = func(context.Context) func() {
+		if f.state(replica.APIServer) == supervisor.Stopped {
+			t.Error("the apiserver stops before its VM has left the load balancer")
+		}
+		aside++
+		return func() {
+			if f.state(replica.APIServer) == supervisor.Stopped {
+				t.Error("the VM returns before its apiserver was started")
+			}
+			aside += 10
+		}
+	}
 	c.fit(t.Context())
 	first := map[string]started{}
 	for name, s := range c.started {
@@ -133,8 +146,14 @@ func TestFittingStartsAgainOnlyWhatDiffers(t *testing.T) {
 			t.Errorf("%s was started again, and nothing had changed", name)
 		}
 	}
+	if aside != 0 {
+		t.Error("the VM leaves the load balancer for nothing")
+	}
 	c.others = nil
 	c.fit(t.Context())
+	if aside != 11 {
+		t.Errorf("the VM leaves the load balancer and returns: %d", aside)
+	}
 	if sameProcess(first[replica.APIServer].spec, c.started[replica.APIServer].spec) {
 		t.Error("the apiserver still uses the other member")
 	}
@@ -507,7 +526,7 @@ func TestAControlPlaneThatCannotRunEndsNothing(t *testing.T) {
 		_, a, in := renewing(t) // its programs are not installed here
 		ctx, cancel := context.WithTimeout(t.Context(), 24*time.Hour)
 		defer cancel()
-		defer a.keepControlPlane(ctx, joined{in})()
+		defer a.keepControlPlane(ctx, joined{in}, func(error) {})()
 		_, err := enter(ctx, a.progress, PhaseControlPlane, joined{in}, a.awaitAPIServer)
 		if !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("after a day: %v", err)

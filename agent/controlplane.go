@@ -21,19 +21,22 @@ import (
 	"github.com/quorate/quorate/supervisor"
 )
 
-// keepControlPlane runs the control plane until the returned function is called. Nothing of it ends the agent: what
-// cannot be done is a wait.
-func (a *Agent) keepControlPlane(ctx context.Context, in joined) (stop func()) {
-	home := make(chan struct{})
+// keepControlPlane runs the control plane until the returned function is called. Nothing of it ends the agent, what
+// cannot be done is a wait; but for a replica that is called back after it was ordered to leave.
+func (a *Agent) keepControlPlane(ctx context.Context, in joined, end context.CancelCauseFunc) (stop func()) {
+	home, retires, retired := make(chan struct{}), make(chan struct{}), make(chan struct{})
 	c := a.newComponents(in, otherEtcd(ctx, in), home)
-	c.elected, c.clash = a.candidate, a.leaders.Clash
-	duties := []func(context.Context){c.keep, a.leaders.ReleaseExited, a.leaders.Keep}
+	c.elected, c.clash, c.aside, c.retires = a.candidate, a.leaders.Clash, a.standAside, retires
+	duties := []func(context.Context){func(ctx context.Context) { defer close(retired); c.keep(ctx) },
+		a.leaders.ReleaseExited, a.leaders.Keep}
 	for _, duty := range []func(context.Context, joined){a.keepAccess, a.standForElection, a.keepAddons} {
 		duties = append(duties, func(ctx context.Context) { duty(ctx, in) })
 	}
 	duties = append(duties, func(ctx context.Context) {
 		a.backend.Run(ctx, a.document.group, func() (bool, <-chan struct{}) { return apiServerReady(a.supervisor) })
 	})
+	retire := func() { close(retires); <-retired }
+	duties = append(duties, func(ctx context.Context) { a.goOutOfService(ctx, in.membership, retire, end) })
 	if len(c.others) > 0 {
 		duties = append(duties, func(ctx context.Context) { comeHome(ctx, in, home) })
 	}
@@ -111,6 +114,13 @@ func (a *Agent) standForElection(ctx context.Context, in joined) {
 	me := leaders.Replica{Self: in.self, Cluster: in.cluster, Members: in.membership.Status}
 	a.candidate.Stand(ctx, me, localAPI(in.files, in.cluster.Endpoint.Port), a.fitWanted.give,
 		func(ctx context.Context) { a.access(in).doDuties(ctx, in.membership.Departed) })
+}
+
+// standAside takes this VM out of the load balancer before its apiserver is started in place, and returns once no new
+// connection comes. Nobody waits for the power to be cut, so it is given the time that Google takes.
+func (a *Agent) standAside(ctx context.Context) (back func()) {
+	a.backend.Leave(ctx, a.document.group(), asideTimeout)(detachSettles)
+	return a.backend.Return
 }
 
 // componentsInput says how the control plane has to run, as far as the disk and the configuration say it.

@@ -78,7 +78,7 @@ func TestAnApiserverComesHome(t *testing.T) {
 	in.membership = a.membership
 	f := newFitting(t, a, in)
 	f.put(replica.APIServer, loops)
-	defer a.keepControlPlane(t.Context(), f.in)()
+	defer a.keepControlPlane(t.Context(), f.in, func(error) {})()
 	servers := func() string {
 		for _, arg := range f.commandLine(replica.APIServer) {
 			if value, ok := strings.CutPrefix(arg, "--etcd-servers="); ok {
@@ -101,7 +101,7 @@ func TestAVotersApiserverIsAtHome(t *testing.T) {
 	in.membership = a.membership
 	f := newFitting(t, a, in)
 	f.put(replica.APIServer, loops)
-	defer a.keepControlPlane(t.Context(), f.in)()
+	defer a.keepControlPlane(t.Context(), f.in, func(error) {})()
 	eventually(t, "the apiserver runs", func() bool { return len(f.commandLine(replica.APIServer)) > 2 })
 	if args := f.commandLine(replica.APIServer); !slices.Contains(args, "--etcd-servers=https://127.0.0.1:2379") {
 		t.Errorf("it runs as %q", args)

@@ -146,6 +146,12 @@ const (
 	// released. Google takes 5 to 30 s. An operation that is not over by then goes on, and after it the apiserver still
 	// serves for its ShutdownDelay.
 	detachTimeout = member.HandOverTimeout + releaseTimeout + detachSettles
+	// asideTimeout is for leaving the load balancer while the VM stays on: Google takes 5 to 30 s, and more at times.
+	asideTimeout = time.Minute
+	// orderPause is the time between two questions whether this replica is ordered to leave, which asks nobody.
+	// orderRetry is the longest pause between two tries to write that it serves nobody any more.
+	orderPause = time.Second
+	orderRetry = 10 * time.Second
 	// orphanTimeout is how long an apiserver may take to stop whose member was removed or has no quorum: it can answer
 	// nobody any more, and waits in vain for etcd until its own limit of 30 s. Within this much load balancers see that
 	// it is not ready.

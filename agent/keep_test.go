@@ -186,7 +186,7 @@ func TestARemovedMemberEndsTheAgent(t *testing.T) {
 	ctx, end := context.WithCancelCause(t.Context())
 	defer a.keepMember(ctx, in, end)()
 	// It is started again, and ends again, beside a control plane that is not there yet.
-	defer a.keepControlPlane(ctx, in)()
+	defer a.keepControlPlane(ctx, in, func(error) {})()
 	_, err := enter(ctx, a.progress, PhaseControlPlane, in, a.awaitAPIServer)
 	if !errors.Is(err, member.ErrRemoved) || !errors.Is(err, ErrStartAgain) {
 		t.Errorf("%v", err)

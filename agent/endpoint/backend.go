@@ -40,14 +40,22 @@ type Backend struct {
 	log   *slog.Logger
 	waits *waits.Phased
 
+	// turn is held by the one call that is under way: an attachment that began before a detachment must not end after
+	// it.
+	turn chan struct{}
+
 	mu       sync.Mutex
 	balancer Balancer // nil until the document is known, and where there is none
 	// group is what this VM was last found in or attached to; empty: it was not.
 	group string
+	// out: this VM was taken out on purpose, and stays so until it returns.
+	out bool
 }
 
 // NewBackend is a VM of which nothing is known yet.
-func NewBackend(log *slog.Logger, w *waits.Phased) *Backend { return &Backend{log: log, waits: w} }
+func NewBackend(log *slog.Logger, w *waits.Phased) *Backend {
+	return &Backend{log: log, waits: w, turn: make(chan struct{}, 1)}
+}
 
 // Open notes whom to ask.
 func (p *Backend) Open(b Balancer) {
@@ -70,6 +78,31 @@ func (p *Backend) known() (b Balancer, group string) {
 	return p.balancer, p.group
 }
 
+// stays notes whether this VM stays out on purpose.
+func (p *Backend) stays(out bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.out = out
+}
+
+// isOut says whether this VM stays out on purpose.
+func (p *Backend) isOut() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.out
+}
+
+// alone makes one call, once no other is under way.
+func (p *Backend) alone(ctx context.Context, call func() (bool, error)) (changed bool, err error) {
+	select {
+	case p.turn <- struct{}{}:
+		defer func() { <-p.turn }()
+		return call()
+	case <-ctx.Done():
+		return false, ctx.Err()
+	}
+}
+
 // Run makes this VM a backend of the load balancer as soon as its apiserver is ready, and again where somebody took it
 // out or made the VM anew, until ctx is done. wanted is the group that the document names now, serves says whether the
 // apiserver is ready, and what closes when that may have changed. That it is not ready is no reason to take the VM out:
@@ -82,6 +115,7 @@ func (p *Backend) Run(ctx context.Context, wanted func() string, serves func() (
 	pause := backoff.Backoff{First: firstAttachRetry, Most: endpointPeriod}
 	for {
 		ready, changed := serves()
+		ready = ready && !p.isOut()
 		group := wanted()
 		rest := jittered(endpointPeriod)
 		switch {
@@ -116,8 +150,13 @@ func jittered(period time.Duration) time.Duration {
 func (p *Backend) attach(ctx context.Context, b Balancer, group string) bool {
 	bounded, cancel := context.WithTimeout(ctx, attachTimeout)
 	defer cancel()
-	attached, err := b.Attach(bounded, group)
-	if ctx.Err() != nil {
+	attached, err := p.alone(bounded, func() (bool, error) {
+		if p.isOut() { // since it was asked for
+			return false, nil
+		}
+		return b.Attach(bounded, group)
+	})
+	if ctx.Err() != nil || p.isOut() {
 		return false
 	}
 	if err != nil {
@@ -137,10 +176,11 @@ func (p *Backend) attach(ctx context.Context, b Balancer, group string) bool {
 	return true
 }
 
-// Leave begins to take this VM out of the load balancer before what serves its clients stops. wanted is the group that
-// the document names now; nothing: none. wait returns so long after the detachment, and after limit in any case: the
-// health check does it then.
+// Leave begins to take this VM out of the load balancer before what serves its clients stops, and keeps it out until
+// Return. wanted is the group that the document names now; nothing: none. wait returns so long after the detachment,
+// and after limit in any case: the health check does it then.
 func (p *Backend) Leave(ctx context.Context, wanted string, limit time.Duration) (wait func(settle time.Duration)) {
+	p.stays(true)
 	balancer, group := p.known()
 	// A former agent may have attached it, and this one may not have got as far.
 	group = cmp.Or(wanted, group)
@@ -150,7 +190,7 @@ func (p *Backend) Leave(ctx context.Context, wanted string, limit time.Duration)
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	done := make(chan bool, 1)
 	go func() {
-		detached, err := balancer.Detach(ctx, group)
+		detached, err := p.alone(ctx, func() (bool, error) { return balancer.Detach(ctx, group) })
 		defer func() { done <- detached }()
 		switch {
 		case err != nil && !errors.Is(err, context.Canceled):
@@ -167,3 +207,6 @@ func (p *Backend) Leave(ctx context.Context, wanted string, limit time.Duration)
 		}
 	}
 }
+
+// Return lets Run attach this VM again once its apiserver is ready.
+func (p *Backend) Return() { p.stays(false) }

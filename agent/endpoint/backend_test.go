@@ -20,12 +20,16 @@ type backends struct {
 	attached bool
 	refused  error
 	asked    []string
-	// onDetach is called before a detachment is carried out.
+	// onAttach and onDetach are called before an attachment or a detachment is carried out.
+	onAttach func()
 	onDetach func(ctx context.Context)
 }
 
 // Attach implements Balancer.
 func (b *backends) Attach(_ context.Context, group string) (attached bool, err error) {
+	if b.onAttach != nil {
+		b.onAttach()
+	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.asked = append(b.asked, "attach "+group)
@@ -69,6 +73,7 @@ func (b *backends) change(f func()) {
 // kept is a backend that runs on a clock of its own.
 type kept struct {
 	*backends
+	backend *Backend
 	tracker *waits.Tracker
 	group   string // what the document names
 	// set says whether the apiserver is ready; nothing but time passes else.
@@ -83,6 +88,7 @@ func newKept(t *testing.T) *kept {
 	k := &kept{backends: &backends{}, tracker: tracker, group: "demo"}
 	p := NewBackend(slog.New(slog.DiscardHandler), source)
 	p.Open(k.backends)
+	k.backend = p
 	var mu sync.Mutex
 	ready, changed := false, make(chan struct{})
 	ctx, cancel := context.WithCancel(t.Context())
@@ -234,6 +240,47 @@ func TestALoadBalancerThatHangsHoldsNoStopUp(t *testing.T) {
 		p.Leave(t.Context(), "demo", 12*time.Second)(time.Second)
 		if took := time.Since(begin); took != 12*time.Second {
 			t.Errorf("it takes %s", took)
+		}
+	})
+}
+
+// A VM that was taken out on purpose stays out, whatever was under way, until it returns.
+func TestAVMThatWasTakenOutStaysOutUntilItReturns(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newKept(t)
+		b.set(true)
+		b.took()
+		begin := time.Now()
+		b.backend.Leave(t.Context(), "demo", time.Minute)(10 * time.Second)
+		if took := time.Since(begin); took != 10*time.Second || b.attached {
+			t.Errorf("out after %s: %t", took, !b.attached)
+		}
+		time.Sleep(10 * time.Minute)
+		if got := b.took(); !slices.Equal(got, []string{"detach demo"}) || b.attached {
+			t.Errorf("while it is out: %q", got)
+		}
+		b.set(false) // the apiserver is started in place
+		b.backend.Return()
+		time.Sleep(10 * time.Minute)
+		if b.attached {
+			t.Error("it is attached before its apiserver is ready")
+		}
+		b.set(true)
+		if got := b.took(); !slices.Equal(got, []string{"attach demo"}) {
+			t.Errorf("as it is ready again: %q", got)
+		}
+	})
+}
+
+// An attachment that takes long ends before the detachment begins, and is not made again.
+func TestADetachmentComesAfterTheAttachmentThatIsUnderWay(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newKept(t)
+		b.onAttach = func() { time.Sleep(20 * time.Second) }
+		b.set(true)
+		b.backend.Leave(t.Context(), "demo", time.Minute)(time.Second)
+		if got := b.took(); !slices.Equal(got, []string{"attach demo", "detach demo"}) || b.attached {
+			t.Errorf("asked %q; attached: %t", got, b.attached)
 		}
 	})
 }

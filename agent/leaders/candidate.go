@@ -74,6 +74,13 @@ func (c *Candidate) Stand(ctx context.Context, me Replica, api *rest.Config, beg
 	e.Run(ctx)
 }
 
+// StandDown lets another have the Lease, and stays out for longer than a replica takes to leave.
+func (c *Candidate) StandDown(why string) {
+	if e := c.election.Load(); e != nil {
+		e.Yield(why, yieldForGood)
+	}
+}
+
 // StopElected ends all that runs under the Lease.
 func StopElected(s *supervisor.Supervisor, cluster *replica.Cluster) func(within time.Duration) error {
 	return func(within time.Duration) error {

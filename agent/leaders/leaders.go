@@ -134,4 +134,6 @@ const (
 	yieldPatience = 30 * time.Second
 	yieldAside    = 30 * time.Second
 	yieldDistance = time.Hour
+	// yieldForGood is longer than a replica takes to leave.
+	yieldForGood = time.Hour
 )

@@ -1,0 +1,91 @@
+package agent
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/quorate/quorate/internal/backoff"
+	"github.com/quorate/quorate/internal/replica"
+)
+
+// leavingMember is the member of a replica that may be ordered to leave.
+type leavingMember interface {
+	// OrderToLeave is the order that is in force and not done; 0: there is none. It asks nobody.
+	OrderToLeave() uint64
+	// SayDrained says on the order that this replica serves nobody any more. It can be repeated.
+	SayDrained(ctx context.Context, order uint64) error
+}
+
+// goOutOfService has a replica that is ordered to leave serve nobody any more before its member is removed, which
+// etcd's leader waits for: without etcd its apiserver answers every request with an error, and the load balancer would
+// send new ones for some seconds. It does what a planned stop does but for etcd: the VM leaves the load balancer,
+// leadership and leases are handed over, and the apiserver ends its requests. Without a load balancer nobody waits, and
+// nothing is done. retire ends what starts components. Called back, the replica starts again.
+func (a *Agent) goOutOfService(ctx context.Context, m leavingMember, retire func(), end context.CancelCauseFunc) {
+	for ctx.Err() == nil {
+		order := m.OrderToLeave()
+		if order == 0 || a.document.group() == "" {
+			_ = backoff.Sleep(ctx, orderPause)
+			continue
+		}
+		a.cfg.Log.Info("this replica is ordered to leave: it leaves the load balancer, and its control plane stops",
+			"order", order)
+		back := a.standAside(ctx)
+		if m.OrderToLeave() == 0 { // nothing was stopped yet
+			back()
+			continue
+		}
+		retire()
+		// While there is an apiserver through which its Lease can be given back.
+		a.candidate.StandDown("this replica is ordered to leave")
+		a.leave(ctx)
+		a.stopControlPlane(ctx)
+		a.sayDrained(ctx, m, order)
+		for ctx.Err() == nil && m.OrderToLeave() != 0 { // the removal of the member ends the agent
+			_ = backoff.Sleep(ctx, orderPause)
+		}
+		if ctx.Err() == nil {
+			end(fmt.Errorf("%w: the order to leave was withdrawn", ErrStartAgain))
+		}
+		return
+	}
+}
+
+// stopControlPlane stops everything but etcd, the apiserver last.
+func (a *Agent) stopControlPlane(ctx context.Context) {
+	stop := func(name string) {
+		if err := a.supervisor.Stop(ctx, name); err != nil && ctx.Err() == nil {
+			a.cfg.Log.Warn("stop component", "component", name, "err", err.Error())
+		}
+	}
+	serves := false
+	for _, s := range a.supervisor.Status() {
+		switch s.Name {
+		case etcdName:
+		case replica.APIServer:
+			serves = true
+		default:
+			stop(s.Name)
+		}
+	}
+	if serves {
+		stop(replica.APIServer)
+	}
+}
+
+// sayDrained says so until that is written, or of no interest any more.
+func (a *Agent) sayDrained(ctx context.Context, m leavingMember, order uint64) {
+	retry := backoff.Backoff{First: time.Second, Most: orderRetry}
+	for m.OrderToLeave() == order {
+		err := m.SayDrained(ctx, order)
+		if err == nil {
+			a.cfg.Log.Info("this replica serves nobody any more", "order", order)
+			return
+		}
+		a.cfg.Log.Warn("say that this replica serves nobody any more", "err", err.Error())
+		if backoff.Sleep(ctx, retry.Next()) != nil {
+			return
+		}
+	}
+}
