@@ -54,7 +54,7 @@ where they are kept for 30 days, also when the VM is gone. Times are by the repl
 				}
 				lines = slices.DeleteFunc(lines, func(l report.Line) bool { return l.By != about })
 			}
-			return f.print(cmd.OutOrStdout(), lines)
+			return f.print(cmd.OutOrStdout(), lines, nothing)
 		}}
 	f.add(cmd)
 	cmd.ValidArgsFunction = command.Completing(f.ReplicaNames)
@@ -63,30 +63,38 @@ where they are kept for 30 days, also when the VM is gone. Times are by the repl
 
 func newWhy() *cobra.Command {
 	var f eventFlags
-	cmd := &cobra.Command{Use: "why NAME", Short: "Tell what happened to a replica, and why",
-		Args: command.Exactly("the name of a replica"),
+	cmd := &cobra.Command{Use: "why [NAME]", Short: "Tell what happened to a replica, or which ones ended, and why",
+		Args: atMostOneName,
 		Long: `Tell what happened to a replica, as a story in time: what it noticed itself, what others noticed of it,
 which of its VMs ended without being asked to, and the incarnations that the record has. It is told also where the VM
-is gone, and over several VMs in the same place. Times are by the replicas' clocks, in UTC.`,
-		Example: `  quorate why master-b --config cluster.yaml --since 8h`,
+is gone, and over several VMs in the same place. Without a name: which VMs of all replicas ended and were followed by
+another boot. One that is still away is in "quorate health". Times are by the replicas' clocks, in UTC.`,
+		Example: `  quorate why --config cluster.yaml --since 12h
+  quorate why master-b --config cluster.yaml --since 8h`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			// The last event of a boot that ended may be much older than its end.
-			batches, v, err := f.read(cmd.Context(), max(f.since, bucket.EventsKept), true)
+			batches, v, err := f.read(cmd.Context(), max(f.since, bucket.EventsKept), len(args) == 1)
 			if err != nil {
 				return err
+			}
+			since := time.Now().Add(-f.since)
+			if len(args) == 0 {
+				return f.print(cmd.OutOrStdout(), report.Ends(batches, since), "No master came back from an end")
 			}
 			about, err := findPlace(args[0], batches, v)
 			if err != nil {
 				return err
 			}
-			since := time.Now().Add(-f.since)
 			lines := withIncarnations(report.Story(batches, about, since), v.Replicas[about], since)
-			return f.print(cmd.OutOrStdout(), lines)
+			return f.print(cmd.OutOrStdout(), lines, nothing)
 		}}
 	f.add(cmd)
 	cmd.ValidArgsFunction = command.Completing(f.ReplicaNames)
 	return cmd
 }
+
+// nothing is what is said where there is no line.
+const nothing = "Nothing was noticed"
 
 // atMostOneName is for a command that can be about one replica.
 func atMostOneName(cmd *cobra.Command, args []string) error {
@@ -122,13 +130,14 @@ func (f *eventFlags) read(ctx context.Context, ago time.Duration, withRecord boo
 	return batches, v, err
 }
 
-func (f *eventFlags) print(w io.Writer, lines []report.Line) error {
+// print prints lines, or in the text for people what there is in place of none.
+func (f *eventFlags) print(w io.Writer, lines []report.Line, none string) error {
 	if lines == nil {
 		lines = []report.Line{}
 	}
 	return terminal.PrintAs(w, f.output, lines, func(w io.Writer) {
 		if len(lines) == 0 {
-			fmt.Fprintf(w, "Nothing was noticed in the last %s.\n", f.since)
+			fmt.Fprintf(w, "%s in the last %s.\n", none, f.since)
 			return
 		}
 		for _, l := range lines {

@@ -53,6 +53,19 @@ func Story(batches []Batch, about replica.Place, since time.Time) []Line {
 	return out
 }
 
+// Ends are the ends of all replicas' VMs from a time on, as Story has them.
+func Ends(batches []Batch, since time.Time) (out []Line) {
+	var places []replica.Place
+	for _, b := range batches {
+		if !slices.Contains(places, b.Place) {
+			places = append(places, b.Place)
+			out = append(out, ends(batches, b.Place, since)...)
+		}
+	}
+	sortLines(out)
+	return out
+}
+
 // ends finds the boots of a replica that were followed by another. One ended at the first silence that another noticed,
 // else at its last event, or at since where that is later.
 func ends(batches []Batch, about replica.Place, since time.Time) (out []Line) {
