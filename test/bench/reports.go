@@ -224,7 +224,8 @@ func (r *reportCost) rows() (out []row) {
 		of         func(cost) []float64
 	}{
 		{"idle agent's CPU, with reports and without", "% of a core", func(c cost) []float64 { return c.CPU }},
-		{"idle agent's requests to the bucket, the same", "a day", func(c cost) []float64 { return []float64{c.Requests} }},
+		{"idle agent's requests to the bucket, the same", "a day",
+			func(c cost) []float64 { return []float64{c.Requests} }},
 		{"idle agent's bytes to and from the bucket, the same", "MB a day",
 			func(c cost) []float64 { return []float64{c.Megabytes} }},
 	} {
