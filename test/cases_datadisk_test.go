@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/quorate/quorate/agent"
 	"github.com/quorate/quorate/internal/localgce"
 )
 
@@ -48,5 +49,55 @@ func TestCaseTheDataDiskIsMountedLate(t *testing.T) {
 			cluster.in(t, "master-a", "("+c.repair+") >/run/repair 2>&1; mountpoint /var/lib/quorate || cat /run/repair")
 			await(t, "whole", cluster.membersWhole)
 		})
+	}
+}
+
+// A data disk is enlarged while its member runs, and then etcd's quota by the document. The status has both, with what
+// is left of them. That a file system grows while it is in use is the image's doing, and shown with the image.
+func TestCaseTheDataDiskGrows(t *testing.T) {
+	t.Parallel()
+	const gib, quota, larger = int64(1) << 30, 64 << 20, 96 << 20
+	c := bare(t, plan{vms: []string{"master-a"}, diskSize: gib, etcd: fmt.Sprint("quotaBytes: ", quota)})
+	sizes := func(disk, wanted int64, grown bool) func() error {
+		return func() error {
+			s, err := c.status("master-a")
+			switch {
+			case err != nil:
+				return err
+			case s.DataDisk == nil || s.Etcd.Database == nil:
+				return fmt.Errorf("data disk %+v, database %+v", s.DataDisk, s.Etcd.Database)
+			}
+			d, e := *s.DataDisk, *s.Etcd.Database
+			if d.Device != disk || d.NotGrown() == grown || d.Free <= 0 || d.Free > d.FileSystem || e.Quota != wanted ||
+				e.Bytes <= 0 || e.InUse <= 0 || e.InUse > e.Bytes {
+				return fmt.Errorf("data disk %+v, database %+v; want a disk of %d and a quota of %d", d, e, disk, wanted)
+			}
+			return nil
+		}
+	}
+	await(t, "whole", c.membersWhole)
+	await(t, "both sizes", sizes(gib, quota, true))
+	c.must(t, c.GrowDisk(t.Context(), "master-a", 2*gib))
+	await(t, "the larger disk, while all goes on", sizes(2*gib, quota, false))
+	c.must(t, c.KillVM(t.Context(), "master-a"))
+	c.must(t, c.StartVM(t.Context(), "master-a"))
+	await(t, "the larger file system, after a boot", sizes(2*gib, quota, true))
+
+	text := strings.Replace(c.document, fmt.Sprint(quota), fmt.Sprint(larger), 1)
+	c.must(t, c.SetAttribute("", agent.ClusterAttribute, &text))
+	await(t, "the quota waits for the agent's next start", func() error {
+		s, err := c.status("master-a")
+		if got := fmt.Sprint(s.PendingRestart); err == nil && !strings.Contains(got, "etcd.quotaBytes") {
+			err = fmt.Errorf("pending: %s", got)
+		}
+		return err
+	})
+	c.in(t, "master-a", "kill -TERM "+c.processes("master-a")["agent"][0])
+	await(t, "the larger quota", sizes(2*gib, larger, true))
+	out := c.in(t, "master-a", "quorate status || true")
+	for _, want := range []string{"the data disk has 2.0 GiB, its file system ", " of its quota of 96 MiB ("} {
+		if !strings.Contains(strings.Join(strings.Fields(out), " "), want) {
+			t.Errorf("lacks %q:\n%s", want, out)
+		}
 	}
 }
