@@ -13,6 +13,8 @@ EXAMPLES := no
 EXTRA := $(QUORATE_EXTRA)
 # What of ./test is about boots, disks and processes; QUORATE_VM=systemd runs any other on systemd VMs too.
 SYSTEMD_CASES := TestMastersOfTheImage|TestThreeReplicas|TestCase03|TestCase14Stalled|TestCase17AgentKilledWhileAMember|TestAHostError|TestCaseTheDataDisk|TestCaseTheAgent|TestCaseTheKubelet
+# The packages with tests that -short leaves out, or makes shorter; the longest begins first.
+CASES := ./test ./addons ./controlplane ./etcdmember/acts ./etcdmember/ringtest ./etcdmember/table ./fleet
 
 .DEFAULT_GOAL := help
 
@@ -33,10 +35,10 @@ demo-down: ## Remove every trace of the demo
 	@test/demo.sh down $(STATE)
 
 test: deps build kubernetes etcd etcd-former ## All tests but most cases of masters; those that need root are skipped without it
-	$(GO) test -short -timeout 20m $(PACKAGES)
+	$(GO) test -short -timeout 20m ./test $(PACKAGES)
 
 cases: build kubernetes etcd etcd-former ## The cases of masters: losses, disks, networks, clocks, restores (root, a quarter of an hour)
-	$(GO) test -timeout 45m ./addons ./controlplane ./test
+	$(GO) test -timeout 45m $(CASES)
 
 check: lint test ## What must pass before a commit
 

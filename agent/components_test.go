@@ -168,6 +168,7 @@ func TestFittingStartsAgainOnlyWhatDiffers(t *testing.T) {
 // A program that cannot be used is a wait that names it. What needs it not is started, and it is started itself once it
 // is put right.
 func TestAProgramThatCannotBeUsedIsAWait(t *testing.T) {
+	t.Parallel()
 	for name, c := range map[string]struct {
 		broken string // the script; empty: no file
 		mode   os.FileMode
@@ -401,6 +402,7 @@ func TestAFileThatCannotBeWrittenIsAWait(t *testing.T) {
 // A component that ends again and again is a wait with the reason of its ends, also while it is started again; one log
 // line tells it.
 func TestAComponentThatDoesNotComeUpIsAWait(t *testing.T) {
+	t.Parallel()
 	_, a, in := renewing(t)
 	f := newFitting(t, a, in)
 	var log strings.Builder

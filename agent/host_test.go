@@ -12,6 +12,7 @@ import (
 )
 
 func TestAMaintenanceHandsLeadershipOver(t *testing.T) {
+	t.Parallel()
 	v := newVM(t)
 	a, in := v.identified()
 	supervised(t, a)
@@ -59,6 +60,7 @@ func TestAMaintenanceHandsLeadershipOver(t *testing.T) {
 
 // A Spot VM has 30 s: what an apiserver gets to drain, and leases to be released, it has not.
 func TestASpotVMStopsInOneThirdOfTheTime(t *testing.T) {
+	t.Parallel()
 	for name, spot := range map[string]bool{"a standard VM": false, "a Spot VM": true} {
 		t.Run(name, func(t *testing.T) {
 			v := newVM(t)

@@ -4,9 +4,10 @@ import (
 	"testing"
 
 	"github.com/quorate/quorate/etcdmember/etcdtest"
+	"github.com/quorate/quorate/internal/realtest"
 )
 
 func TestMain(m *testing.M) {
-	etcdtest.AtOnce(4)
+	realtest.AtOnce(4)
 	etcdtest.Main(m)
 }

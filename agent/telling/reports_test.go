@@ -161,6 +161,7 @@ func TestAChangeIsReportedWithinTwoSeconds(t *testing.T) {
 
 // What the VM before said is told before it is overwritten: nobody else can say when it was last there.
 func TestTheReportBeforeIsNoted(t *testing.T) {
+	t.Parallel()
 	k := &keptReports{former: &report.Sighting{Age: 90 * time.Second, Report: report.Report{Ready: true,
 		InstanceID: "99", BootID: "boot0"}}}
 	_, stop := reporting(t, k)
@@ -180,6 +181,7 @@ func TestEventsAreWrittenWhereAReportMayNotBe(t *testing.T) {
 }
 
 func TestAStoreThatFailsOrHangsHoldsNobodyUp(t *testing.T) {
+	t.Parallel()
 	for name, k := range map[string]*keptReports{"fails": {err: errors.New("403")}, "hangs": {hangs: true}} {
 		t.Run(name, func(t *testing.T) {
 			w, stop := reporting(t, k)

@@ -21,11 +21,13 @@ import (
 	"github.com/quorate/quorate/cmd/quorate/cluster"
 	"github.com/quorate/quorate/cmd/quorate/master"
 	"github.com/quorate/quorate/internal/localgce/buckets"
+	"github.com/quorate/quorate/internal/realtest"
 	"github.com/quorate/quorate/internal/record/bucket"
 )
 
 // TestMain makes this program the command itself where a script calls it.
 func TestMain(m *testing.M) {
+	realtest.AtOnce(8) // most of them wait for a record that nobody serves
 	testscript.Main(m, map[string]func(){"quorate": main})
 }
 

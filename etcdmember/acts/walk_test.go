@@ -18,6 +18,15 @@ var (
 	walkN    = flag.Int("walk.n", 1000, "how many random walks")
 )
 
+// walks is how many random walks there are: in `make test` as many as show that the deciders and the world still fit,
+// in `make cases` all.
+func walks() int {
+	if testing.Short() {
+		return min(*walkN, 200)
+	}
+	return *walkN
+}
+
 // walk goes through one random order of events with at most six faults, ends the faults, and waits for the world to be
 // whole.
 func walk(seed uint64, by variant) (w *world, err error) {
@@ -72,7 +81,7 @@ func walk(seed uint64, by variant) (w *world, err error) {
 func TestRandomWalks(t *testing.T) {
 	rows, leaderRows, injected := map[table.Row]int{}, map[table.Row]int{}, map[string]int{}
 	whole, limited, forgetful, copied, stale, purged, passing, unfit := 0, 0, 0, 0, 0, 0, 0, 0
-	for n := range *walkN {
+	for n := range walks() {
 		seed := *walkSeed + uint64(n)
 		w, err := walk(seed, asItIs)
 		if err != nil {
@@ -94,8 +103,9 @@ func TestRandomWalks(t *testing.T) {
 	t.Logf("%d walks from seed %d, %d whole at the end, %d at a known limit, %d starts of an older copy that lost "+
 		"nothing\nrows %v\nbeside the leader %v\nfaults %v\n%d copies of the state arrived, %d of them too late for "+
 		"the log\n%d archives purged, %d writes to a disk failed, %d sources of a restore were refused",
-		*walkN, *walkSeed, whole, limited, forgetful, rows, leaderRows, injected, copied, stale, purged, passing, unfit)
-	if *walkN >= 1000 {
+		walks(), *walkSeed, whole, limited, forgetful, rows, leaderRows, injected, copied, stale, purged, passing,
+		unfit)
+	if walks() >= 1000 {
 		if purged == 0 {
 			t.Error("no archive was purged")
 		}

@@ -71,7 +71,7 @@ func shifted(t time.Time, d time.Duration) time.Time {
 // Case 16: with clocks an hour apart no invariant is broken, and the world still becomes whole, or says why not.
 func TestRandomWalksWithClocksAnHourApart(t *testing.T) {
 	whole := 0
-	most := max(1, *walkN/4)
+	most := max(1, walks()/4)
 	for n := range most {
 		seed := *walkSeed + uint64(n)
 		w, err := walk(seed, skewed())

@@ -2,12 +2,10 @@ package etcdtest
 
 import (
 	"errors"
-	"flag"
 	"net/netip"
 	"os"
 	"os/exec"
 	"runtime"
-	"strconv"
 	"syscall"
 	"testing"
 )
@@ -54,14 +52,6 @@ func InOwnNetwork(t *testing.T) bool {
 		t.Error(err)
 	}
 	return false
-}
-
-// AtOnce sets how many parallel tests of a package run at the same time, for tests that wait more than they compute: by
-// default there are as many as cores, which would be idle. -parallel on the command line comes first.
-func AtOnce(n int) {
-	if err := flag.Set("test.parallel", strconv.Itoa(n)); err != nil {
-		panic(err) // it is called before the flags of a test's program are there
-	}
 }
 
 func network() [][]string {

@@ -17,6 +17,7 @@ import (
 	"github.com/quorate/quorate/etcdmember/etcdtest"
 	"github.com/quorate/quorate/etcdmember/member"
 	"github.com/quorate/quorate/etcdmember/table"
+	"github.com/quorate/quorate/internal/realtest"
 	"github.com/quorate/quorate/internal/record"
 )
 
@@ -106,6 +107,7 @@ func TestACorruptMemberIsReplacedAndItsAlarmDisarmed(t *testing.T) {
 
 // Each step of the repair is also where an agent ends, before it and after it.
 func TestAFullClusterHealsOnceThereIsHistoryToGiveUp(t *testing.T) {
+	realtest.OnlyInCases(t)
 	if !etcdtest.InOwnNetwork(t) {
 		return
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/quorate/quorate/etcdmember/etcdtest"
 	"github.com/quorate/quorate/etcdmember/table"
+	"github.com/quorate/quorate/internal/realtest"
 	"github.com/quorate/quorate/internal/replica"
 )
 
@@ -17,6 +18,7 @@ import (
 // to which the member acknowledged more goes on. An agent that hears what the leader knows does not start it; one that
 // does not hear it learns it from etcd, which panics each time.
 func TestAnOlderCopyIsReplacedByTheLeadersWordOrByEtcds(t *testing.T) {
+	realtest.OnlyInCases(t)
 	if !etcdtest.InOwnNetwork(t) {
 		return
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/quorate/quorate/etcdmember"
 	"github.com/quorate/quorate/etcdmember/datadir"
 	"github.com/quorate/quorate/etcdmember/etcdtest"
+	"github.com/quorate/quorate/internal/realtest"
 	"github.com/quorate/quorate/internal/replica"
 )
 
@@ -19,6 +20,7 @@ import (
 // own goroutine at each start, so that etcd leaves no last word. The agent reads the database whole, also where it ends
 // before or after it has written down what it found, and the member is replaced; nothing is lost.
 func TestADamagedDatabaseIsReplaced(t *testing.T) {
+	realtest.OnlyInCases(t)
 	if !etcdtest.InOwnNetwork(t) {
 		return
 	}
@@ -65,6 +67,7 @@ func TestADamagedDatabaseIsReplaced(t *testing.T) {
 // Without a quorum a damaged directory is all that there may be: it stays where it is, and its replica says what it
 // needs.
 func TestADamagedDatabaseIsKeptWithoutAQuorum(t *testing.T) {
+	realtest.OnlyInCases(t)
 	if !etcdtest.InOwnNetwork(t) {
 		return
 	}

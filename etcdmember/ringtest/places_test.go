@@ -4,7 +4,7 @@ import (
 	"os"
 	"testing"
 
-	"github.com/quorate/quorate/etcdmember/etcdtest"
+	"github.com/quorate/quorate/internal/realtest"
 	"github.com/quorate/quorate/internal/replica"
 )
 
@@ -18,6 +18,6 @@ var (
 )
 
 func TestMain(m *testing.M) {
-	etcdtest.AtOnce(5)
+	realtest.AtOnce(5)
 	os.Exit(m.Run())
 }

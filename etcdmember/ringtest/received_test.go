@@ -16,6 +16,7 @@ import (
 
 	"github.com/quorate/quorate/etcdmember/datadir"
 	"github.com/quorate/quorate/etcdmember/etcdtest"
+	"github.com/quorate/quorate/internal/realtest"
 	"github.com/quorate/quorate/internal/record"
 	"github.com/quorate/quorate/internal/replica"
 )
@@ -44,6 +45,7 @@ func TestAReceivedDatabaseGetsThePlaceThatItLost(t *testing.T) {
 // Without the received file such a database is damaged, though it is sound page by page: the member is replaced. So is
 // one whose database ends before the log begins.
 func TestADatabaseThatLacksWhatItsLogLeavesOutIsReplaced(t *testing.T) {
+	realtest.OnlyInCases(t)
 	if !etcdtest.InOwnNetwork(t) {
 		return
 	}
@@ -72,6 +74,7 @@ func TestADatabaseThatLacksWhatItsLogLeavesOutIsReplaced(t *testing.T) {
 // A database that has members, but not those that the log goes on to name, is found by what etcd says of it: of a
 // follower that had fallen behind and got the leader's database.
 func TestADatabaseThatLacksAMemberOfItsLogIsReplaced(t *testing.T) {
+	realtest.OnlyInCases(t)
 	if !etcdtest.InOwnNetwork(t) {
 		return
 	}

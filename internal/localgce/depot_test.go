@@ -39,6 +39,7 @@ func (o *output) last() int {
 // A VM counts, and says each number once it is synced. Then its disk is torn: what was said is there, and what was not
 // synced is not.
 func TestADiskTornByACopyHoldsWhatWasSynced(t *testing.T) {
+	t.Parallel()
 	conf := config(t.TempDir(), 23, "a")
 	conf.Reflink = true
 	w := start(t, conf)
@@ -77,6 +78,7 @@ func TestADiskTornByACopyHoldsWhatWasSynced(t *testing.T) {
 
 // A snapshot of a disk in use, and a copy in another VM, are what a power cut would leave, and the VM goes on.
 func TestACopyOfADiskInUseLacksWhatWasNotSynced(t *testing.T) {
+	t.Parallel()
 	conf := config(t.TempDir(), 24, "a", "b")
 	conf.Reflink = true
 	w := start(t, conf)

@@ -26,6 +26,7 @@ func (w world) refused(says string, err error) {
 }
 
 func TestDisksFillFreezeAndTear(t *testing.T) {
+	t.Parallel()
 	conf := config(t.TempDir(), 13, "a")
 	conf.Agent.Watchdog = 0
 	w := start(t, conf)
@@ -120,6 +121,7 @@ func TestADiskGrows(t *testing.T) {
 }
 
 func TestDisksAreSnapshotClonedSwappedEmptied(t *testing.T) {
+	t.Parallel()
 	w := start(t, config(t.TempDir(), 14, "a", "b"))
 	ctx := t.Context()
 	read := func(vm string) string { t.Helper(); return strings.TrimSpace(w.must(vm, "cat "+data+"file")) }
@@ -178,6 +180,7 @@ func TestDisksAreSnapshotClonedSwappedEmptied(t *testing.T) {
 }
 
 func TestFilesAreCorrupted(t *testing.T) {
+	t.Parallel()
 	w := start(t, config(t.TempDir(), 15, "a"))
 	ctx := t.Context()
 	w.must("a", "mkdir "+data+"wal; cd "+data+"wal; printf aaaa > 1.wal; printf aaaa > 2.wal; sync .")
@@ -209,6 +212,7 @@ func TestFilesAreCorrupted(t *testing.T) {
 }
 
 func TestVMsComeAndGo(t *testing.T) {
+	t.Parallel()
 	w := start(t, config(t.TempDir(), 16, "a", "b"))
 	w.awaitReady("a", "b")
 	ctx := t.Context()
@@ -255,6 +259,7 @@ func TestVMsComeAndGo(t *testing.T) {
 }
 
 func TestAnOldVMIsLeftRunning(t *testing.T) {
+	t.Parallel()
 	w := start(t, config(t.TempDir(), 17, "a", "b"))
 	w.awaitReady("a", "b")
 	ctx := t.Context()

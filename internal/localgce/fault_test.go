@@ -13,6 +13,7 @@ import (
 )
 
 func TestNameServersAreSilent(t *testing.T) {
+	t.Parallel()
 	w := start(t, config(t.TempDir(), 27, "a", "b"))
 	ctx := t.Context()
 	w.refused(`name server fault "dull": silent or none are known`, w.SetNameServerFault(ctx, "a", "dull"))
@@ -97,6 +98,7 @@ func TestLinksAreLimitedAndReset(t *testing.T) {
 }
 
 func TestComputeAPIStopsVMs(t *testing.T) {
+	t.Parallel()
 	w := start(t, config(t.TempDir(), 26, "a", "b"))
 	w.awaitReady("a", "b")
 	api, err := compute.NewService(t.Context(), option.WithEndpoint(w.Status().ComputeEndpoint),
@@ -139,6 +141,7 @@ func TestComputeAPIStopsVMs(t *testing.T) {
 }
 
 func TestComputeAPIFailsForOneCaller(t *testing.T) {
+	t.Parallel()
 	w := start(t, config(t.TempDir(), 22, "a", "b"))
 	base := "/usr/local/bin/tiny tiny get " + w.Status().ComputeEndpoint + "projects/quorate-local/"
 	list, get := base+"aggregated/instances", base+"zones/us-central1-b/instances/b"

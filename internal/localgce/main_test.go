@@ -20,6 +20,7 @@ import (
 	"time"
 
 	"github.com/quorate/quorate/internal/localgce"
+	"github.com/quorate/quorate/internal/realtest"
 )
 
 // TestMain is also the VMs' pid 1, what runs in them, and a project's process of its own.
@@ -33,6 +34,7 @@ func TestMain(m *testing.M) {
 			os.Exit(projectProcess(os.Args[2], strings.Join(os.Args[3:], " ")))
 		}
 	}
+	realtest.AtOnce(4) // they wait for VMs
 	os.Exit(m.Run())
 }
 

@@ -24,6 +24,7 @@ func (w world) cloud() *gce.Compute {
 // A VM that the Compute API was asked for boots, sees what it was given and is deleted; its disk is kept until that is
 // deleted, too.
 func TestTheComputeAPIMakesVMs(t *testing.T) {
+	t.Parallel()
 	w := start(t, config(t.TempDir(), 34))
 	ctx, c := t.Context(), w.cloud()
 	const zone, links = "us-central1-b", "projects/" + localgce.ProjectID + "/"
@@ -82,6 +83,7 @@ func TestTheComputeAPIMakesVMs(t *testing.T) {
 
 // What a fault of the API has kept from being made is made by the next try; a VM that hangs can be deleted.
 func TestTheComputeAPIFailsToMakeVMs(t *testing.T) {
+	t.Parallel()
 	conf := config(t.TempDir(), 35)
 	conf.Zones = []string{"us-central1-b"}
 	conf.Agent.StopTimeout = time.Second

@@ -20,6 +20,7 @@ import (
 
 // TestVMsLookLikeGCE is what a program in a VM finds.
 func TestVMsLookLikeGCE(t *testing.T) {
+	t.Parallel()
 	w := start(t, config(t.TempDir(), 1, "a", "b"))
 	w.awaitReady("a", "b")
 
@@ -67,6 +68,7 @@ func TestVMsLookLikeGCE(t *testing.T) {
 }
 
 func TestPowerAndDisks(t *testing.T) {
+	t.Parallel()
 	w := start(t, config(t.TempDir(), 2, "a"))
 	w.awaitReady("a")
 	ctx, first := t.Context(), w.vm("a")
@@ -118,6 +120,7 @@ func TestPowerAndDisks(t *testing.T) {
 }
 
 func TestNetworkFaults(t *testing.T) {
+	t.Parallel()
 	conf := config(t.TempDir(), 3, "a", "b", "c")
 	conf.Agent.Watchdog = 0 // it would bite after the thaw, as on a real machine
 	w := start(t, conf)
@@ -174,6 +177,7 @@ func TestNetworkFaults(t *testing.T) {
 // TestTheDeadAreSilent: Google's network answers for nobody, so calls of a dead VM, and those of a VM that is cut off,
 // end by the caller's own patience. Linux neighbours would say "no route to host" after 3 s.
 func TestTheDeadAreSilent(t *testing.T) {
+	t.Parallel()
 	w := start(t, config(t.TempDir(), 12, "a", "b", "c"))
 	a := w.address("a")
 	w.do(w.KillVM(t.Context(), "a"))
@@ -195,6 +199,7 @@ func TestTheDeadAreSilent(t *testing.T) {
 }
 
 func TestInitKeepsTheAgent(t *testing.T) {
+	t.Parallel()
 	w := start(t, config(t.TempDir(), 4, "a"))
 	w.awaitReady("a")
 	agent := w.vm("a").Agent
@@ -248,6 +253,7 @@ func TestInitKeepsTheAgent(t *testing.T) {
 }
 
 func TestInitTriesAgainWhereTheAgentCannotStart(t *testing.T) {
+	t.Parallel()
 	conf := config(t.TempDir(), 5, "a")
 	conf.Agent.Command = []string{"/usr/local/bin/absent"}
 	w := start(t, conf)
@@ -258,6 +264,7 @@ func TestInitTriesAgainWhereTheAgentCannotStart(t *testing.T) {
 }
 
 func TestEndpointIsBalancedOverReadyVMs(t *testing.T) {
+	t.Parallel()
 	w := start(t, config(t.TempDir(), 6, "a", "b", "c"))
 	w.awaitReady("a", "b", "c")
 	ctx := t.Context()
@@ -319,6 +326,7 @@ func fabricOf(state string) string {
 }
 
 func TestAttributesAndFaultsReachTheVM(t *testing.T) {
+	t.Parallel()
 	w := start(t, config(t.TempDir(), 7, "a", "b"))
 	const key = "/usr/local/bin/tiny tiny get http://169.254.169.254/computeMetadata/v1/instance/attributes/"
 	next := "name: next"
