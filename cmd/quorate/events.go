@@ -54,7 +54,7 @@ where they are kept for 30 days, also when the VM is gone. Times are by the repl
 				}
 				lines = slices.DeleteFunc(lines, func(l report.Line) bool { return l.By != about })
 			}
-			return f.print(cmd.OutOrStdout(), lines, nothing)
+			return f.print(cmd.OutOrStdout(), lines, nothing, inOneLine)
 		}}
 	f.add(cmd)
 	cmd.ValidArgsFunction = command.Completing(f.ReplicaNames)
@@ -79,14 +79,14 @@ another boot. One that is still away is in "quorate health". Times are by the re
 			}
 			since := time.Now().Add(-f.since)
 			if len(args) == 0 {
-				return f.print(cmd.OutOrStdout(), report.Ends(batches, since), "No master came back from an end")
+				return f.print(cmd.OutOrStdout(), report.Ends(batches, since), "No master came back from an end", inLines)
 			}
 			about, err := findPlace(args[0], batches, v)
 			if err != nil {
 				return err
 			}
 			lines := withIncarnations(report.Story(batches, about, since), v.Replicas[about], since)
-			return f.print(cmd.OutOrStdout(), lines, nothing)
+			return f.print(cmd.OutOrStdout(), lines, nothing, inLines)
 		}}
 	f.add(cmd)
 	cmd.ValidArgsFunction = command.Completing(f.ReplicaNames)
@@ -130,8 +130,14 @@ func (f *eventFlags) read(ctx context.Context, ago time.Duration, withRecord boo
 	return batches, v, err
 }
 
-// print prints lines, or in the text for people what there is in place of none.
-func (f *eventFlags) print(w io.Writer, lines []report.Line, none string) error {
+// inLines is an entry of a story, which is read.
+func inLines(w io.Writer, entry string) { terminal.PrintText(w, "", entry) }
+
+// inOneLine is an entry of a list, which is searched, too.
+func inOneLine(w io.Writer, entry string) { fmt.Fprintln(w, terminal.Visible(entry)) }
+
+// print prints entries, or in the text for people what there is in place of none.
+func (f *eventFlags) print(w io.Writer, lines []report.Line, none string, entry func(io.Writer, string)) error {
 	if lines == nil {
 		lines = []report.Line{}
 	}
@@ -141,7 +147,7 @@ func (f *eventFlags) print(w io.Writer, lines []report.Line, none string) error 
 			return
 		}
 		for _, l := range lines {
-			terminal.PrintText(w, "", fmt.Sprintf("%s %s %s", terminal.When(l.At), l.By.Name, l.Text))
+			entry(w, fmt.Sprintf("%s %s %s", terminal.When(l.At), l.By.Name, l.Text))
 		}
 	})
 }
