@@ -142,8 +142,8 @@ func (c *components) fit(ctx context.Context) {
 	if ctx.Err() != nil {
 		return
 	}
-	c.waits.HoldWhile(programUnusable, unusable, "Put a program of the right version there: it is checked again "+
-		"within ten seconds, and started.")
+	c.waits.HoldWhile(programUnusable, unusable, "It is checked again within ten seconds, and started. "+
+		"One that only did not answer in time is on a busy machine; otherwise put a program of the right version there.")
 	c.waits.HoldWhile(notFitted, failed, "It is tried again within ten seconds; what runs goes on as it is.")
 	c.fitted, c.pause = time.Now(), 0
 	if unusable == nil && failed == nil {
