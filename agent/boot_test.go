@@ -197,11 +197,11 @@ func TestAPhaseThatOnlyAFaultHoldsUpHasADeadline(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := v.agent()
 		begin := time.Now()
-		_, err := enter(t.Context(), a.progress, PhaseIdentity, nothing{}, func(ctx context.Context, in nothing) (nothing,
-			error) {
+		hangs := func(ctx context.Context, in nothing) (nothing, error) {
 			<-ctx.Done()
 			return in, errBroken
-		})
+		}
+		_, err := enter(t.Context(), a.progress, PhaseIdentity, nothing{}, hangs)
 		if err == nil || err.Error() != "identity: not done within 2m0s: broken" || !errors.Is(err, errBroken) ||
 			time.Since(begin) != 2*time.Minute {
 			t.Errorf("%v after %s", err, time.Since(begin))

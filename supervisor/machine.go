@@ -73,8 +73,8 @@ const (
 const (
 	// DefaultStopTimeout is that of a Spec which gives none.
 	DefaultStopTimeout = 10 * time.Second
-	// StopMargin is for who waits for a stop: what a process may take to be gone beyond its own time for it. One that is
-	// not gone by then is blocked in the kernel.
+	// StopMargin is for who waits for a stop: what a process may take to be gone beyond its own time for it. One that
+	// is not gone by then is blocked in the kernel.
 	StopMargin = 15 * time.Second
 	// killPatience is how long a process may take to be gone after SIGKILL. The kernel needs milliseconds, or gigabytes
 	// of memory to give back: a second. More means that it is blocked.

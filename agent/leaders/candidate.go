@@ -60,7 +60,7 @@ func (c *Candidate) Stand(ctx context.Context, me Replica, api *rest.Config, beg
 	e = election.New(election.Config{
 		Log: c.log, Times: times,
 		Lock: &resourcelock.LeaseLock{
-			LeaseMeta:  metav1.ObjectMeta{Namespace: Namespace, Name: Name},
+			LeaseMeta:  metav1.ObjectMeta{Namespace: Namespace, Name: Own},
 			Client:     coordination.NewForConfigOrDie(api),
 			LockConfig: resourcelock.ResourceLockConfig{Identity: identity(me.Self)},
 		},

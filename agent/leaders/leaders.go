@@ -28,9 +28,9 @@ import (
 const (
 	// Namespace is where the control plane's elections are.
 	Namespace = "kube-system"
-	// Name is the agents' own Lease. Its holder runs the components that run on one replica at a time, and does what
+	// Own is the agents' own Lease. Its holder runs the components that run on one replica at a time, and does what
 	// one replica at a time does.
-	Name = "quorate"
+	Own = "quorate"
 )
 
 // Replica is whose leases these are.
@@ -108,7 +108,7 @@ func (l *Leaders) open() *leases {
 // Alive takes each lock, for the watchdog: one that is never given back keeps the answer back, too.
 func (l *Leaders) Alive() {
 	l.replica()
-	l.seen.watch(Name)
+	l.seen.watch(Own)
 }
 
 const (

@@ -144,7 +144,7 @@ func TestTheStatusOfTheLeases(t *testing.T) {
 	}
 	own := all["kube-scheduler"]
 	own.Holder = identity(w.self)
-	all[Name] = own
+	all[Own] = own
 	own.Holder = "another_1"
 	all["kube-controller-manager"], all["ccm"] = own, own
 	l.seen.note(all, time.Minute)
@@ -155,7 +155,7 @@ func TestTheStatusOfTheLeases(t *testing.T) {
 			t.Errorf("%s is %f s old", s.Name, s.Age)
 		}
 	}
-	for name, want := range map[string]string{Name: "leader", "kube-scheduler": "leader",
+	for name, want := range map[string]string{Own: "leader", "kube-scheduler": "leader",
 		"kube-controller-manager": "standby", "ccm": ""} {
 		if got, ok := roles[name]; !ok || got != want {
 			t.Errorf("%s: %q, want %q", name, got, want)

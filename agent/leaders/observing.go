@@ -187,7 +187,7 @@ func (o *observed) status(now time.Duration, me Replica, host string) []status.L
 		if l, ok := of[name]; ok {
 			s.Role = role(lease.HeldBy(seen.Holder, host, l.HolderIsHost))
 			s.Component, s.Restarts = l.Component, len(o.restarts[l.Component])
-		} else if name == Name {
+		} else if name == Own {
 			s.Role = role(seen.Holder == identity(me.Self))
 		}
 		out = append(out, s)

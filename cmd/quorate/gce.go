@@ -122,20 +122,16 @@ func judged(ctx context.Context, c *replica.Cluster, store *bucket.Store, facts 
 
 // place completes project and region from the inception, which also says whether they are the cluster's. It cannot be
 // changed, so a difference is found before anything is made in the wrong place.
-// A record that cannot be read is a finding where both are named without it, and an error otherwise. A bucket that does
-// not exist is a finding in any case: it is mended like others, and if only it can be judged project and region stay
-// empty.
+// A record that cannot be read is an error, but where the flags name both. A bucket that does not exist is a finding:
+// it is mended like others, and if only it can be judged project and region stay empty.
 func (f *gceFlags) place(ctx context.Context, store *bucket.Store, byFlags bool) ([]record.Finding, error) {
 	v, err := store.View(ctx)
 	named := f.project != "" && f.region != ""
 	switch i := v.Inception; {
 	case err != nil && byFlags:
 		return nil, nil
-	case err != nil && named:
-		return []record.Finding{{Level: record.Fail, Subject: "record", What: "it cannot be read: " + err.Error(),
-			Why: "Without it no master boots. It may name another region and project than the document, too."}}, nil
 	case err != nil:
-		return f.withoutPlace(ctx, store, err)
+		return f.withoutBucket(ctx, store, err)
 	case i == nil && !named:
 		return nil, fault.Usage("--project and --region are needed: the record has not begun, and does " +
 			"not name them")
@@ -158,16 +154,23 @@ func (f *gceFlags) place(ctx context.Context, store *bucket.Store, byFlags bool)
 	}
 }
 
-// withoutPlace judges what can be judged without project and region: whether the bucket exists.
-func (f *gceFlags) withoutPlace(ctx context.Context, store *bucket.Store, unread error) ([]record.Finding, error) {
+// withoutBucket judges a bucket that does not exist, where nothing else can be: without project and region. That the
+// record is not read for another reason is an error.
+func (f *gceFlags) withoutBucket(ctx context.Context, store *bucket.Store, unread error) ([]record.Finding, error) {
 	facts := setup.Facts{Project: f.project, Region: f.region}
 	store.Survey(ctx, &facts)
-	if facts.Bucket.Fault == nil || facts.Bucket.Fault.Why != setup.Absent {
-		return nil, fmt.Errorf("%w: without it --project and --region are needed", unread)
+	named := f.project != "" && f.region != ""
+	switch absent := facts.Bucket.Fault != nil && facts.Bucket.Fault.Why == setup.Absent; {
+	case absent && named:
+		return nil, nil // it is one of the checks that follow
+	case absent:
+		return append(setup.JudgeAbsence(facts), record.Finding{Level: record.Warn, Subject: "project",
+			What: "nothing else was checked", Why: "Project and region are in the record, in the document's section " +
+				"gce, or said with --project and --region."}), nil
+	case named:
+		return nil, unread
 	}
-	return append(setup.JudgeAbsence(facts), record.Finding{Level: record.Warn, Subject: "project",
-		What: "nothing else was checked", Why: "Project and region are in the record, in the document's section gce, " +
-			"or said with --project and --region."}), nil
+	return nil, fmt.Errorf("%w: without it --project and --region are needed", unread)
 }
 
 // dataDevice is the device name of the data disk.

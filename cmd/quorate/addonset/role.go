@@ -81,8 +81,9 @@ func roleOf(rules []plan.Rule) roleList {
 	}}
 }
 
-// Rules asks this program, whose file is self, what the add-on manager must be allowed to do. The answer needs kustomize,
-// whose memory the agent does not keep. The process is the first to go when memory is short, by its OOM score.
+// Rules asks this program, whose file is self, what the add-on manager must be allowed to do. The answer needs
+// kustomize, whose memory the agent does not keep. The process is the first to go when memory is short, by its OOM
+// score.
 func Rules(log *slog.Logger, self string, oomScore int) func(ctx context.Context, folder string) ([]plan.Rule, error) {
 	return func(ctx context.Context, folder string) ([]plan.Rule, error) {
 		stdout, err := agent.SelfRun{Self: self, Env: os.Environ(), Log: log, OOMScore: oomScore,

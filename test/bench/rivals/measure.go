@@ -72,8 +72,8 @@ func Measure(ctx context.Context, c Config) (*Result, error) {
 	return &r.result, nil
 }
 
-// measure boots the VMs of a lane and lets its faults befall all of them at the same time. In the first lane it measures
-// what the rivals cost, too.
+// measure boots the VMs of a lane and lets its faults befall all of them at the same time. In the first lane it
+// measures what the rivals cost, too.
 func (r *run) measure(ctx context.Context, lane int) error {
 	defer r.shut()
 	vms, unwatched, err := r.boot(ctx, lane)
