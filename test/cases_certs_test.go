@@ -26,11 +26,12 @@ func expired(leaf *x509.Certificate) {
 	leaf.NotBefore, leaf.NotAfter = time.Now().Add(-91*24*time.Hour), time.Now().Add(-time.Hour)
 }
 
-// short is a leaf that is due for renewal in the second and a half before a time is over, and ends six seconds after
-// it.
+// short is a leaf that is due for renewal in the moment before a time is over, and ends six seconds after it, or later
+// where that time is longer than ten seconds: it is good already, and is renewed when a third of its life is left.
 func short(due time.Duration) func(*x509.Certificate) {
-	begin := time.Now().Add(due - 12*time.Second)
-	return func(leaf *x509.Certificate) { leaf.NotBefore, leaf.NotAfter = begin, begin.Add(18*time.Second) }
+	before := max(12*time.Second, due+2*time.Second)
+	begin := time.Now().Add(due - before)
+	return func(leaf *x509.Certificate) { leaf.NotBefore, leaf.NotAfter = begin, begin.Add(before*3/2) }
 }
 
 // elsewhere is a leaf of another machine.

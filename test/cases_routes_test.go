@@ -33,8 +33,14 @@ func TestCaseTheEndpointsRouteComesBack(t *testing.T) {
 	}
 	await(t, "the endpoint answers", answers)
 	const flush = "ip route flush table local proto 66"
-	c.in(t, "master-a", flush)
-	if answers() == nil {
+	lost := false
+	for range 5 { // the agent may look, and put it back, in the moment before the question
+		c.in(t, "master-a", flush)
+		if lost = answers() != nil; lost {
+			break
+		}
+	}
+	if !lost {
 		t.Fatal("the endpoint answers without the route: this test shows nothing")
 	}
 	awaitWithin(t, routeBack, "the route is back", answers)
