@@ -35,7 +35,7 @@ func TestTheAgentsWordsAreThoseOfAUnitThatIsNotWell(t *testing.T) {
 time=2026-11-24T10:00:01Z level=INFO msg="phase done" phase=etcd state=hung
 time=2026-11-24T10:00:02Z level=INFO msg="watched unit" unit=kubelet.service state=runtime-first was=running reason=x
 time=2026-11-24T10:00:03Z level=INFO msg="watched unit" unit=containerd.service state=hung was=running reason=x
-[   15.860853] quorate[57]: time=2026-11-24T10:00:04Z level=WARN msg="watched unit" unit=containerd.service what=restart cause=hung
+[   15.8] quorate[57]: time=2026-11-24T10:00:04Z level=WARN msg="watched unit" unit=containerd.service what=restart
 `
 	if err := os.WriteFile(path, []byte(log), 0o600); err != nil {
 		t.Fatal(err)
