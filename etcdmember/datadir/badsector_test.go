@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"syscall"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -110,7 +111,15 @@ func (d *loopDisk) unmount() {
 		return
 	}
 	d.mounted = false
-	if err := unix.Unmount(d.dir, 0); err != nil {
+	err := unix.Unmount(d.dir, 0)
+	for range 100 { // a child between fork and exec holds copies of open files
+		if !errors.Is(err, unix.EBUSY) {
+			break
+		}
+		time.Sleep(10 * time.Millisecond)
+		err = unix.Unmount(d.dir, 0)
+	}
+	if err != nil {
 		d.t.Errorf("unmount: %v", err)
 	}
 }

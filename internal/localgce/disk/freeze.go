@@ -110,8 +110,9 @@ func mountAside(device, folder string, f func(string) error) error {
 	if err := host.Mount(device, folder, "ext4", 0, "noinit_itable"); err != nil {
 		return err
 	}
-	err := f(folder)
-	return errors.Join(err, unix.Unmount(folder, 0))
+	// Detached, because a child of ours that stands between fork and exec has a copy of every open file for a moment,
+	// and holds the mount busy with it. Whoever needs the disk to be free waits for that (Loop.Detach).
+	return errors.Join(f(folder), unix.Unmount(folder, unix.MNT_DETACH))
 }
 
 const (
