@@ -113,19 +113,35 @@ func (o *observer) look() {
 	}
 }
 
-// programsIn are the processes of a cgroup that run a program, and not the shell of a unit's ExecStartPre=.
+// programsIn are the processes of a cgroup that run a program, and not the shell of a unit's ExecStartPre=. A child of
+// another of them is none: between fork and exec it has its parent's name.
 func programsIn(procs, program string) (pids []int) {
 	text, err := os.ReadFile(procs)
 	if err != nil {
 		return nil // the unit is down
 	}
-	for _, field := range strings.Fields(string(text)) {
-		comm, err := os.ReadFile("/proc/" + field + "/comm")
-		if pid, bad := strconv.Atoi(field); err == nil && bad == nil && strings.TrimSpace(string(comm)) == program {
+	all := strings.Fields(string(text))
+	for _, field := range all {
+		name, parent := nameAndParent(field)
+		if pid, err := strconv.Atoi(field); err == nil && name == program && !slices.Contains(all, parent) {
 			pids = append(pids, pid)
 		}
 	}
 	return pids
+}
+
+// nameAndParent are the name of a process and its parent's id, by proc_pid_stat(5): ID (NAME) STATE PARENT.
+func nameAndParent(pid string) (name, parent string) {
+	stat, _ := os.ReadFile("/proc/" + pid + "/stat") // empty: it has ended
+	_, rest, _ := strings.Cut(string(stat), "(")
+	end := strings.LastIndex(rest, ") ")
+	if end < 0 {
+		return "", ""
+	}
+	if fields := strings.Fields(rest[end+2:]); len(fields) > 1 {
+		parent = fields[1]
+	}
+	return rest[:end], parent
 }
 
 // ask asks once and notes how it went.

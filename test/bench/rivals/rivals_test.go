@@ -1,7 +1,9 @@
 package rivals
 
 import (
+	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -103,5 +105,34 @@ func TestTheObserverCountsFromAFaultOn(t *testing.T) {
 	}
 	if at := o.calmSince(); !at.Equal(began.Add(time.Second)) {
 		t.Errorf("calm since %s", at)
+	}
+}
+
+// A subshell stands for a child of the kubelet that has not executed its program yet.
+func TestAChildBetweenForkAndExecIsNoStart(t *testing.T) {
+	shell := exec.CommandContext(t.Context(), "sh", "-c", "(read x <&3; :) 3<&0 & echo $$ $!; wait")
+	in, err := shell.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := shell.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := shell.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer shell.Wait() //nolint:errcheck // it ends when its input does
+	defer in.Close()
+	var parent, child int
+	if _, err := fmt.Fscan(out, &parent, &child); err != nil {
+		t.Fatal(err)
+	}
+	procs := filepath.Join(t.TempDir(), "cgroup.procs")
+	if err := os.WriteFile(procs, fmt.Appendf(nil, "%d\n%d\n", parent, child), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if got := programsIn(procs, "sh"); !slices.Equal(got, []int{parent}) {
+		t.Errorf("found %v of %d and its child %d", got, parent, child)
 	}
 }
