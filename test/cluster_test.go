@@ -183,7 +183,7 @@ etcd:
 
 func (c *cluster) project() localgce.Config {
 	conf := localgce.Config{
-		State: filepath.Join(c.state, "project"), Cluster: "test",
+		State: filepath.Join(c.state, "project"), Cluster: "test", Prompt: !likeGoogle(),
 		Subnet:   netip.MustParsePrefix(fmt.Sprintf("10.251.%d.0/25", c.subnet)),
 		DiskSize: cmp.Or(c.diskSize, 2<<30), Reflink: c.reflink,
 		Attributes: map[string]string{agent.ClusterAttribute: c.document},

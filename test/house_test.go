@@ -41,7 +41,7 @@ var floors = []string{
 	"internal/localgce/disk", "internal/localgce/cgroup", "internal/localgce/names", "internal/localgce/host",
 	"internal/localgce/tree", "internal/localgce/unitbus",
 	"internal/localgce/compute", "internal/localgce/buckets", "internal/localgce/metadata",
-	"internal/localgce/settings", "internal/localgce/fault", "internal/localgce/answer",
+	"internal/localgce/settings", "internal/localgce/fault", "internal/localgce/latency", "internal/localgce/answer",
 	"internal/localgce/resolver", "internal/localgce/instance",
 	"internal/localroute", "internal/cri",
 	"internal/waits", "internal/replica",

@@ -16,6 +16,10 @@ import (
 // Without it each takes as few rounds as show that the scenario works at all.
 var chaos = os.Getenv("QUORATE_CHAOS") == "1"
 
+// likeGoogle says that the Compute API and the bucket take the time that Google's take: QUORATE_TIMES=google. Else they
+// answer at once.
+func likeGoogle() bool { return os.Getenv("QUORATE_TIMES") == "google" }
+
 // onlyInChaos skips what takes too long for every change.
 func onlyInChaos(t *testing.T, takes string) {
 	t.Helper()

@@ -24,7 +24,7 @@ type upFlags struct {
 	kind, image                      string
 	masked                           []string
 	watchdog                         time.Duration
-	reflink                          bool
+	reflink, prompt                  bool
 }
 
 func (f *upFlags) register(cmd *cobra.Command) {
@@ -43,6 +43,8 @@ func (f *upFlags) register(cmd *cobra.Command) {
 		"what the image says")
 	flags.DurationVar(&f.watchdog, "watchdog", 0, "the agent's WatchdogSec: none, or what the image says")
 	flags.StringVar(&f.diskSize, "disk-size", "4GiB", "the size of a new data disk (sparse)")
+	flags.BoolVar(&f.prompt, "prompt", false, "let the Compute API and the bucket answer at once, not in the time that "+
+		"Google's take")
 	flags.BoolVar(&f.reflink, "reflink", false, "keep the data disks where a file is copied at one instant: in an "+
 		"XFS of the project's own, if need be")
 }
@@ -56,6 +58,7 @@ func (f *upFlags) config(state string) (conf localgce.Config, err error) {
 	}()
 	conf = localgce.Config{
 		State: state, Reflink: f.reflink, Agent: localgce.Agent{Command: strings.Fields(f.agent), Watchdog: f.watchdog},
+		Prompt: f.prompt,
 	}
 	conf.Kind, conf.Masked = localgce.Kind(f.kind), f.masked
 	if conf.Kind == localgce.SystemdVMs {

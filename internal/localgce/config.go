@@ -13,6 +13,7 @@ import (
 
 	"github.com/quorate/quorate/internal/localgce/guest"
 	"github.com/quorate/quorate/internal/localgce/instance"
+	"github.com/quorate/quorate/internal/localgce/latency"
 	"github.com/quorate/quorate/internal/localgce/network"
 )
 
@@ -54,6 +55,8 @@ type Config struct {
 	// NamesAndTime makes the metadata server's address answer DNS and NTP, as Google's does. Otherwise a VM that asks
 	// is told at once that nobody serves either.
 	NamesAndTime bool `json:"namesAndTime,omitempty"`
+	// Prompt makes the Compute API and the bucket answer at once. Otherwise they take the time that they take at Google.
+	Prompt bool `json:"prompt,omitempty"`
 	// Masked are units of the image that SystemdVMs do without.
 	Masked []string `json:"masked,omitempty"`
 	// Zones are those in which the Compute API makes VMs and disks: any where none is given. Images are those that VMs
@@ -211,6 +214,14 @@ func (c Config) checkAddress(a netip.Addr) error {
 			c.Subnet, c.gateway(), c.Endpoint)
 	}
 	return nil
+}
+
+// times are how long Google's services take.
+func (c Config) times() latency.Times {
+	if c.Prompt {
+		return latency.Times{}
+	}
+	return latency.Google
 }
 
 // gateway is the fabric's own address.

@@ -176,7 +176,7 @@ func config(state string, n int, vms ...string) localgce.Config {
 		panic(err)
 	}
 	c := localgce.Config{
-		State: state, Subnet: netip.MustParsePrefix(fmt.Sprintf("10.243.%d.0/25", n)), DiskSize: 32 << 20,
+		State: state, Prompt: true, Subnet: netip.MustParsePrefix(fmt.Sprintf("10.243.%d.0/25", n)), DiskSize: 32 << 20,
 		Agent: localgce.Agent{Command: []string{"/usr/local/bin/tiny", "tiny", "agent"},
 			Env: []string{"COLOUR=blue"}, Watchdog: 2 * time.Second},
 		Binds:      []localgce.Bind{{Host: self, Guest: "/usr/local/bin/tiny", ReadOnly: true}},

@@ -177,14 +177,15 @@ func (p *Project) runServices() error {
 		return fmt.Errorf("open Google's services: %w", err)
 	}
 	p.balancer = balancer.New(p.names.Fabric())
+	times := p.conf.times()
 	p.compute = compute.New(compute.Config{Instances: p.Instances, Unattached: p.unattached, Caller: p.caller,
 		Changes: changes{p}, Zones: p.conf.Zones, Images: p.conf.Images, Settings: p.settings,
-		ForwardingChanged: p.publishAll, Healthy: p.balancer.Healthy})
+		ForwardingChanged: p.publishAll, Healthy: p.balancer.Healthy, OperationTime: times.Operation.Any})
 	p.buckets.Enforce(func(r *http.Request, bucket, object, permission string) bool {
 		return p.caller(r) == "" || p.settings.GrantsObject(instance.MastersAccount(), bucket, object, permission)
 	})
-	compute := p.faults.Before(fault.Compute, p.caller, p.compute)
-	storage := p.conf.BeforeBucket(p.faults.Before(fault.Storage, p.caller, p.buckets))
+	compute := times.Compute.Before(p.faults.Before(fault.Compute, p.caller, p.compute))
+	storage := p.conf.BeforeBucket(times.Storage.Before(p.faults.Before(fault.Storage, p.caller, p.buckets)))
 	p.server = &http.Server{ReadHeaderTimeout: 10 * time.Second,
 		Handler: settings.NewAPIs(compute, storage, p.settings)}
 	p.tasks.Go(func() { _ = p.server.Serve(listener) }) // ends with Close

@@ -123,12 +123,13 @@ func TestTheLongestGapCountsBothEnds(t *testing.T) {
 
 func TestARepairIsBoundedInSecondsAndShownBesideTheFloor(t *testing.T) {
 	r := results{Repair: &repairs{Quorate: []repair{{EmptyVoter: 1.2, LeaderLost: 1.9}},
-		Floor: []repair{{EmptyVoter: 2.4, LeaderLost: 1}}}}
+		LikeGoogle: []repair{{EmptyVoter: 3.1}}, Floor: []repair{{EmptyVoter: 2.4, LeaderLost: 1}}}}
 	var out strings.Builder
 	if err := r.print(&out, ""); err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"1.20 (1.20-1.20) s", "0.50", "<= 1.00 s", "MISSED", "<= 2.00 s  ok"} {
+	for _, want := range []string{"1.20 (1.20-1.20) s", "0.50", "<= 1.00 s", "MISSED", "<= 2.00 s  ok",
+		"the same with services like Google's", "3.10 (3.10-3.10) s"} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("no %q in\n%s", want, out.String())
 		}

@@ -1,7 +1,8 @@
 package main
 
 // rows are the promises about repairs and stalls: medians in seconds, with what the same steps take by hand beside
-// them.
+// them. Each is followed by what it takes where the services are like Google's, beside what it takes where they answer
+// at once.
 func (r *repairs) rows() (out []row) {
 	if r == nil {
 		return nil
@@ -22,6 +23,9 @@ func (r *repairs) rows() (out []row) {
 	} {
 		quorate, floor := spreadOfRepairs(r.Quorate, p.of), spreadOfRepairs(r.Floor, p.of)
 		out = append(out, row{p.what, "s", quorate, &floor, quorate.Median, p.goal, true, quorate.Median <= p.goal})
+		late := spreadOfRepairs(r.LikeGoogle, p.of)
+		out = append(out, row{What: "the same with services like Google's", Unit: "s", Quorate: late, Floor: &quorate,
+			Value: late.Median, Absolute: true, OK: true})
 	}
 	return out
 }
@@ -39,7 +43,7 @@ func (r *repairs) disturbed() (n, all int) {
 	if r == nil {
 		return 0, 0
 	}
-	for _, side := range [][]repair{r.Quorate, r.Floor} {
+	for _, side := range [][]repair{r.Quorate, r.LikeGoogle, r.Floor} {
 		for _, round := range side {
 			if all++; round.Busy > quietEnough {
 				n++

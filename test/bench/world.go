@@ -40,6 +40,8 @@ type world struct {
 	binds    []localgce.Bind
 	command  []string
 	diskSize int64 // of each data disk, in bytes; 0: localgce's own
+	// likeGoogle: the Compute API and the bucket take the time that Google's take. Else they answer at once.
+	likeGoogle bool
 	// beforeBucket, if not nil, counts what is asked of the bucket.
 	beforeBucket func(http.Handler) http.Handler
 	// attributes are the instance attributes of every VM.
@@ -125,7 +127,7 @@ func (b *bench) begin(ctx context.Context, dir string, conf *localgce.Config, mo
 // conf is the project's.
 func (w *world) conf() localgce.Config {
 	conf := localgce.Config{
-		State: filepath.Join(w.dir, "state"), Cluster: "bench", Subnet: netip.MustParsePrefix(subnet),
+		State: filepath.Join(w.dir, "state"), Cluster: "bench", Prompt: !w.likeGoogle, Subnet: netip.MustParsePrefix(subnet),
 		Endpoint:     netip.MustParseAddr(endpoint),
 		BeforeBucket: w.beforeBucket,
 		DiskSize:     w.diskSize, Attributes: w.attributes, Agent: localgce.Agent{Command: w.command}, Binds: w.binds,

@@ -133,6 +133,20 @@ func (w *world) wholeLife() (failed int) {
 	return failed
 }
 
+// A client that waits is told of the end of an operation, and not of the moment at which it had its effect.
+func TestAnOperationTakesAsLongAsItIsSaidTo(t *testing.T) {
+	in(t, func(w *world) {
+		w.takes = 20 * time.Second
+		for n, step := range w.life(w.t.Context()) {
+			begun := time.Now()
+			w.do(step())
+			if took := time.Since(begun); took < w.takes || took > w.takes+15*time.Second {
+				w.t.Errorf("step %d took %s", n, took)
+			}
+		}
+	})
+}
+
 // What is under way is shown so, and nothing else is ordered of it.
 func TestAnOperationTakesItsTime(t *testing.T) {
 	in(t, func(w *world) {

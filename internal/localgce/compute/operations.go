@@ -88,13 +88,14 @@ func (s *operations) drop(o *operation) {
 	s.list = slices.DeleteFunc(s.list, func(x *operation) bool { return x == o })
 }
 
-// run carries an operation out after a delay, unless the server is closed before.
-func (s *operations) run(o *operation, delay time.Duration, act func() error) {
+// run carries an operation out after a time, unless the server is closed before; then is until it is over.
+func (s *operations) run(o *operation, first time.Duration, act func() error, then time.Duration) {
 	s.tasks.Go(func() {
-		err := backoff.Sleep(s.ctx, delay)
+		err := backoff.Sleep(s.ctx, first)
 		if err == nil {
 			s.change(func() { o.started = time.Now() })
 			err = act()
+			_ = backoff.Sleep(s.ctx, then) // what was done was done
 		}
 		s.change(func() { o.ended, o.err = time.Now(), err })
 	})

@@ -125,6 +125,7 @@ func (c *Server) begin(r *http.Request, kind string, prepare preparation) (opera
 			return operation{}, &refusal{http.StatusInternalServerError, "internalError", err.Error()}
 		}
 	}
-	c.operations.run(o, delayOf(f), j.then)
+	half := c.conf.OperationTime() / 2
+	c.operations.run(o, delayOf(f)+half, j.then, half)
 	return pending, nil
 }

@@ -40,6 +40,8 @@ type Config struct {
 	Caller func(*http.Request) string
 	// Changes carry out what changes the project; nil: nobody may.
 	Changes Changes
+	// OperationTime is how long an operation takes, besides what is really done meanwhile; nil: no time.
+	OperationTime func() time.Duration
 	// Zones are those that there are; nil: those that have VMs.
 	Zones []string
 	// Images are what there is to boot; nil: instance.ImageName alone.
@@ -59,6 +61,9 @@ func New(conf Config) *Server {
 	}
 	if conf.Images == nil {
 		conf.Images = []instance.Image{{Name: instance.ImageName, Family: instance.ImageName}}
+	}
+	if conf.OperationTime == nil {
+		conf.OperationTime = func() time.Duration { return 0 }
 	}
 	c := &Server{conf: conf, routes: http.NewServeMux()}
 	c.operations.ctx, c.operations.cancel = context.WithCancel(context.Background())

@@ -12,6 +12,7 @@ import (
 	"sync"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/quorate/quorate/internal/gce"
 	local "github.com/quorate/quorate/internal/localgce/compute"
@@ -146,7 +147,8 @@ type world struct {
 	caller   string
 	settings *settings.Settings
 	server   *local.Server
-	changed  int // how often the project heard of endpoints
+	takes    time.Duration // each operation does
+	changed  int           // how often the project heard of endpoints
 	// api answers requests as a server does; each is in asked.
 	api   http.Handler
 	mu    sync.Mutex
@@ -174,7 +176,8 @@ func newWorld(t *testing.T) *world {
 		Changes: w.project, Zones: []string{"us-central1-a", "us-central1-b"}, Images: []instance.Image{
 			{Name: "master-1", Family: "master", State: "OBSOLETE"}, {Name: "master-2", Family: "master"},
 			{Name: "master-3", Family: "master", State: "DEPRECATED"}}, Settings: w.settings,
-		Healthy: func(uint64) bool { return true }, ForwardingChanged: func() { w.changed++ }})
+		Healthy: func(uint64) bool { return true }, ForwardingChanged: func() { w.changed++ },
+		OperationTime: func() time.Duration { return w.takes }})
 	w.server, w.api = server, w.faults.Before(fault.Compute, caller, server)
 	t.Cleanup(func() {
 		server.Close()
