@@ -3,6 +3,7 @@ package test
 import (
 	"encoding/json"
 	"fmt"
+	"math"
 	"strings"
 	"testing"
 	"time"
@@ -13,7 +14,7 @@ import (
 // TestMastersOfTheImage takes three masters that boot the baked image, with its systemd, containerd and kubelet, to
 // pods that run, and repairs one of them by its image alone. The cases build on each other.
 func TestMastersOfTheImage(t *testing.T) {
-	c := begin(t, plan{vms: []string{"master-a", "master-b", "master-c"}, image: true})
+	c := begin(t, plan{vms: []string{"master-a", "master-b", "master-c"}, image: true, namesAndTime: true})
 	for _, scenario := range []struct {
 		name string
 		do   func(*testing.T, *cluster)
@@ -22,6 +23,7 @@ func TestMastersOfTheImage(t *testing.T) {
 		{"a Deployment that tolerates the taint runs on each of them", podsRun},
 		{"its pods' logs are read and commands run in them through the apiserver", logsAndExec},
 		{"a pod is reached over its Node's bridge", bridged},
+		{"chrony takes the time from the metadata server", timeOfTheHost},
 		{"a master is recreated from the image with an empty disk", recreatedFromImage},
 		{"an agent that dies takes neither pods nor a person's command with it", agentDies},
 	} {
@@ -33,6 +35,22 @@ func TestMastersOfTheImage(t *testing.T) {
 			t.Fatal("the cases after this one need what it shows")
 		}
 	}
+}
+
+// timeOfTheHost asks as the image's unit does, but sets no clock: that is the machine's own. Without an answer chronyd
+// ends after its time with an error.
+func timeOfTheHost(t *testing.T, c *cluster) {
+	out := c.in(t, c.vms[0], "chronyd -Q -t 20 -f /etc/chrony/chrony.conf 2>&1")
+	var wrong float64
+	for line := range strings.Lines(out) {
+		if _, says, ok := strings.Cut(line, "System clock wrong by "); ok {
+			_, err := fmt.Sscan(says, &wrong)
+			if err == nil && math.Abs(wrong) < 1 {
+				return
+			}
+		}
+	}
+	t.Errorf("no time, or a wrong one:\n%s", out)
 }
 
 // node is what of a Node is of interest here.

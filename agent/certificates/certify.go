@@ -142,8 +142,7 @@ func (c *Certificates) bundle(ctx context.Context, makeBundle bool, seen uint64,
 const (
 	bundleUnreadable = "bundle-unreadable"
 	bundleRetry      = "Make the record readable: it is read again every second. A corrected seal.key counts from " +
-		"the agent's next " +
-		"start, within half a minute."
+		"the agent's next start, within half a minute."
 )
 
 // holdForBundle says why a boot waits that cannot go on without the bundle: one of two reasons.
