@@ -125,7 +125,7 @@ bench: build kubernetes etcd ## Boots, repairs and write stalls against the floo
 	$(GO) test -run '^$$' -bench Watch -benchtime 1x ./etcdmember/member
 	$(GO) run ./test/bench
 
-bench-watch: build kubernetes etcd monit ## The watch of the kubelet against others; not run to its end yet (root, 40 minutes; bakes the image if there is none)
+bench-watch: build kubernetes etcd monit ## The watch of the kubelet against others (root, 40 minutes; bakes the image if there is none)
 	@test -s bin/image/root.tar || $(MAKE) image
 	$(GO) run ./test/bench -only watch
 
