@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"time"
 
 	"github.com/spf13/cobra"
 	"sigs.k8s.io/yaml"
@@ -107,11 +108,15 @@ func (f *gceFlags) check(ctx context.Context) ([]record.Finding, error) {
 	return append(begun, found...), err
 }
 
+// surveyWait is how long one question of a survey is retried; 0: as long as internal/gce does by itself. A test in
+// which nobody answers waits less.
+var surveyWait time.Duration
+
 // judged asks for everything that the facts name, and judges it.
 func judged(ctx context.Context, c *replica.Cluster, store *bucket.Store, facts setup.Facts) ([]record.Finding, error) {
 	survey, err := gce.NewSurvey(gce.SurveyConfig{Project: facts.Project, Region: facts.Region, Cluster: c.Name,
 		Endpoint: c.Compute.Endpoint, Client: gce.UserClient(), Attribute: agent.ClusterAttribute,
-		ClusterOf: clusterOf})
+		ClusterOf: clusterOf, Wait: surveyWait})
 	if err != nil {
 		return nil, err
 	}

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -94,6 +95,8 @@ func takesDocument(cmd *cobra.Command) bool {
 // TestOneKindOfFaultHasOneCode makes the same mistakes with every command there is.
 func TestOneKindOfFaultHasOneCode(t *testing.T) {
 	t.Setenv(cluster.ConfigVariable, "")
+	surveyWait = time.Second // nobody answers, and `create` asks seven times, one after the other
+	t.Cleanup(func() { surveyWait = 0 })
 	b := makeBench(t)
 	document := func(name string) func(string, *cobra.Command) []string {
 		return func(_ string, cmd *cobra.Command) []string {
