@@ -48,6 +48,7 @@ func balanced(t *testing.T) (*backends, *Agent, identified) {
 
 // A planned stop leaves the load balancer while the apiserver still serves.
 func TestAPlannedStopLeavesTheLoadBalancerFirst(t *testing.T) {
+	t.Parallel()
 	for name, c := range map[string]struct {
 		change func(*Agent)
 		want   []string
@@ -57,6 +58,7 @@ func TestAPlannedStopLeavesTheLoadBalancerFirst(t *testing.T) {
 		"nothing to be reached with": {func(a *Agent) { a.backend.Open(nil) }, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			b, a, in := balanced(t)
 			c.change(a)
 			stop := a.superviseChildren(t.Context())

@@ -524,6 +524,7 @@ func TestTheSigningKeyReachesTheControllerManagerAlthoughAFitFailed(t *testing.T
 
 // However long the control components cannot run, nothing of it ends what was built on the member.
 func TestAControlPlaneThatCannotRunEndsNothing(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		_, a, in := renewing(t) // its programs are not installed here
 		ctx, cancel := context.WithTimeout(t.Context(), 24*time.Hour)

@@ -126,6 +126,7 @@ func scheduling(t *testing.T, api *clusterAPI) *coordinationv1.Lease {
 // A planned stop ends the components that elect themselves first, and frees their leases while there is an apiserver to
 // do it through.
 func TestAPlannedStopFreesTheLeases(t *testing.T) {
+	t.Parallel()
 	_, a, in := renewing(t)
 	api := answeringAPI(t, &in)
 	lease := scheduling(t, api)

@@ -63,6 +63,7 @@ func TestASpotVMStopsInOneThirdOfTheTime(t *testing.T) {
 	t.Parallel()
 	for name, spot := range map[string]bool{"a standard VM": false, "a Spot VM": true} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			v := newVM(t)
 			a, in := v.identified()
 			a.host.metadata = &metadata{spot: spot}

@@ -247,6 +247,7 @@ func TestAnEtcdThatDoesNotEndHoldsNoOrphanUp(t *testing.T) {
 }
 
 func TestAMemberThatDoesNotComeUpIsDecidedOnAgain(t *testing.T) {
+	t.Parallel()
 	a := newVM(t).agent()
 	defer a.superviseChildren(t.Context())(nil)
 	ends := etcdEnds{last: time.Now()}

@@ -86,6 +86,7 @@ func formed(v *vm) {
 // Snapshots and archives are maintained from the moment the member runs: a snapshot matters most where
 // there is no apiserver.
 func TestTheMembersSnapshotsAndArchivesNeedNoControlPlane(t *testing.T) {
+	t.Parallel()
 	v := newVM(t)
 	a, in := v.identified()
 	formed(v)

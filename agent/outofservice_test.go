@@ -68,6 +68,7 @@ func (o *outOfService) stateOf(name string) supervisor.State {
 // A replica that is ordered to leave leaves the load balancer, then stops what serves, then says so. Its member goes
 // on.
 func TestAReplicaThatLeavesServesNobodyFirst(t *testing.T) {
+	t.Parallel()
 	o := newOutOfService(t, func(*Agent) {})
 	o.onDetach = func(context.Context) {
 		if o.stateOf(replica.APIServer) != supervisor.Ready || o.retired.Load() {
@@ -93,6 +94,7 @@ func TestAReplicaThatLeavesServesNobodyFirst(t *testing.T) {
 
 // An order that is withdrawn before anything was stopped leaves all as it is.
 func TestAnOrderToLeaveThatIsWithdrawnAtOnceStopsNothing(t *testing.T) {
+	t.Parallel()
 	o := newOutOfService(t, func(*Agent) {})
 	detached := make(chan struct{}, 1)
 	o.onDetach = func(context.Context) { o.order.Store(0); detached <- struct{}{} }
@@ -106,6 +108,7 @@ func TestAnOrderToLeaveThatIsWithdrawnAtOnceStopsNothing(t *testing.T) {
 
 // Without a load balancer nobody waits for it.
 func TestWithoutALoadBalancerAReplicaServesUntilItsMemberIsRemoved(t *testing.T) {
+	t.Parallel()
 	o := newOutOfService(t, func(a *Agent) { a.document.atOnce = &atOnce{} })
 	o.order.Store(7)
 	time.Sleep(3 * orderPause)
