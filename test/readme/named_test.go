@@ -18,6 +18,7 @@ func TestCommandsThatTextsNameExist(t *testing.T) {
 	}
 	for _, command := range slices.Sorted(maps.Keys(named)) {
 		t.Run(command, func(t *testing.T) {
+			t.Parallel()
 			args := strings.Fields(command)[1:]
 			out := helpOf(t, "quorate", args)
 			// A word that is no command of a group is an error, but --help hides that.
@@ -43,7 +44,10 @@ func TestTheCommandsOfTheGuidesExist(t *testing.T) {
 		for _, m := range line.FindAllStringSubmatch(code(read(t, page)), -1) {
 			found++
 			command, _, _ := strings.Cut(m[1], " #")
-			t.Run(page+"/"+command, func(t *testing.T) { commandExists(t, words(t, command)) })
+			t.Run(page+"/"+command, func(t *testing.T) {
+				t.Parallel()
+				commandExists(t, words(t, command))
+			})
 		}
 	}
 	if found < 15 {

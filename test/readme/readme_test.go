@@ -71,7 +71,10 @@ func TestTheReadmeMarksItsBlocks(t *testing.T) {
 func TestTheReadmesCommandsExist(t *testing.T) {
 	for _, page := range []string{"README.md", "CONTRIBUTING.md", "docs/first-hour.md"} {
 		for _, c := range commands(t, page, "", "demo", "operator") {
-			t.Run(page+"/"+c, func(t *testing.T) { commandExists(t, words(t, c)) })
+			t.Run(page+"/"+c, func(t *testing.T) {
+				t.Parallel()
+				commandExists(t, words(t, c))
+			})
 		}
 	}
 }
