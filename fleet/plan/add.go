@@ -2,6 +2,7 @@ package plan
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/quorate/quorate/internal/replica"
 )
@@ -9,7 +10,14 @@ import (
 // add makes a replica in a place and waits until it has joined. The number is ordered first: whether the new replica
 // has joined depends on it, and by that a command that is run again knows which one was begun.
 func (b *builder) add(p replica.Place) error {
-	wanted := len(b.staying(p)) + 1
+	then := append(b.staying(p), p)
+	if err := b.hasGroup(p); err != nil {
+		return err
+	}
+	if err := b.rescue(then); err != nil {
+		return err
+	}
+	wanted := len(then)
 	if wanted > b.Record.Wanted {
 		b.step(Step{Act: OrderReplicas, Replicas: wanted}, "", b.orderBack(),
 			"Order that the cluster has %d replicas.", wanted)
@@ -17,8 +25,8 @@ func (b *builder) add(p replica.Place) error {
 	}
 	b.makeReplica(p, "")
 	b.awaitJoined(p)
-	b.warnOf(append(b.staying(p), p))
-	return nil
+	b.warnOf(then)
+	return b.serveBy(then)
 }
 
 // orderBack is the command that takes an order for a number of replicas back.
@@ -56,7 +64,7 @@ func (b *builder) create() error {
 	if err := b.noSmallerDisk(); err != nil {
 		return err
 	}
-	if err := b.surround(); err != nil {
+	if err := b.surroundAll(); err != nil {
 		return err
 	}
 	if !b.Record.Begun {
@@ -78,11 +86,34 @@ func (b *builder) create() error {
 			}
 			continue
 		}
+		if err := b.hasGroup(p); err != nil {
+			return err
+		}
 		b.makeReplica(p, "")
 	}
 	for _, p := range b.Places {
 		b.awaitJoined(p)
 	}
 	b.warnOf(b.Places)
-	return nil
+	return b.serveBy(b.stayingOf(b.Places))
+}
+
+// surroundAll makes what is missing around the masters. A load balancer on demand is made now only where nobody has the
+// address, and last where a VM has it.
+func (b *builder) surroundAll() error {
+	if b.Surroundings.Address == nil {
+		return b.surround(all)
+	}
+	if err := b.surround(isNoPart); err != nil {
+		return err
+	}
+	return b.rescue(b.stayingOf(b.Places))
+}
+
+// stayingOf are those of places that were not ordered to leave.
+func (b *builder) stayingOf(places []replica.Place) []replica.Place {
+	return slices.DeleteFunc(slices.Clone(places), func(p replica.Place) bool {
+		_, left := b.Record.leave(p)
+		return left
+	})
 }

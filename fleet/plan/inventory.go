@@ -17,7 +17,7 @@ type Inventory struct {
 	Incomplete string
 	Record     Record
 	Members    Members
-	// Surroundings are read for Create and Delete alone.
+	// Surroundings are read for Create and Delete, and where the load balancer is made on demand for the others too.
 	Surroundings Surroundings
 }
 
@@ -27,6 +27,8 @@ type VM struct {
 	InstanceID, Status string
 	// Image is what its boot disk was made of. DataDisk is the name of its data disk; empty: none is attached.
 	Image, DataDisk string
+	// ExternalIP is its external address; empty: it has none.
+	ExternalIP string
 	// Differs is what else of it is not as the Cluster document says.
 	Differs []Difference
 	// Replaces is the numeric id of the VM in whose place this one was made by a command; empty: in nobody's.

@@ -14,7 +14,10 @@ func Make(w Wish, i Inventory) (Plan, error) {
 		return Plan{}, err
 	}
 	b := &builder{Wish: w, Inventory: i, whoLeads: i.Members, now: i.Members.count()}
-	var err error
+	err := b.findHolder()
+	if err != nil {
+		return Plan{}, err
+	}
 	switch w.Kind {
 	case Add:
 		err = b.add(w.New)
@@ -49,6 +52,10 @@ type builder struct {
 	whoLeads Members
 	// now is the membership once the steps so far are taken.
 	now count
+	// holder is who has the endpoint's address once the steps so far are taken, and only the replica whose VM is to have
+	// it.
+	holder holder
+	only   replica.Place
 }
 
 func (b *builder) warn(format string, args ...any) {
@@ -82,8 +89,9 @@ func (b *builder) makeDisk(p replica.Place, replaces string) string {
 }
 
 func (b *builder) makeVM(p replica.Place, disk, replaces string) {
-	b.step(Step{Act: CreateVM, Place: p, Disk: disk, Image: b.Image, Replaces: replaces}, "",
-		"Remove the replica.", "Make VM %s in %s with data disk %s.", p.Name, p.Zone, disk)
+	address := b.withAddress(p)
+	b.step(Step{Act: CreateVM, Place: p, Disk: disk, Image: b.Image, Replaces: replaces, Address: address}, "",
+		"Remove the replica.", "Make VM %s in %s with data disk %s%s.", p.Name, p.Zone, disk, addressText(address))
 }
 
 // diskName is the name of the data disk of a new place, or of one whose VM is replaced. It follows from the wish, so a

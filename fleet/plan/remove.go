@@ -5,15 +5,24 @@ import "github.com/quorate/quorate/internal/replica"
 // drains says what a master does before it stops, for the steps that stop one.
 const drains = "Those connected to it reconnect: it closes their requests and watches before it stops."
 
-// remove takes a replica out: its member first, by order, then its VM, then its disk.
+// remove takes a replica out: its member first, by order, then its VM, then its disk. The load balancer serves until it
+// has left; a VM that has the endpoint's address gives it up before.
 func (b *builder) remove() error {
-	p := b.Place
+	p, stay := b.Place, b.staying(b.Place)
+	if !b.holder.rule {
+		if err := b.serveBy(stay); err != nil {
+			return err
+		}
+	}
 	if err := b.takeOut(p); err != nil {
 		return err
 	}
 	if b.Wanted != 0 && b.Wanted != b.Record.Wanted { // before its disk: what is last is what a rerun goes by
 		b.step(Step{Act: OrderReplicas, Replicas: b.Wanted}, "", b.orderBack(),
 			"Order that the cluster has %d replicas.", b.Wanted)
+	}
+	if err := b.serveBy(stay); err != nil {
+		return err
 	}
 	b.deleteOld(p)
 	if len(b.plan.Steps) > 0 {
@@ -99,7 +108,7 @@ func (b *builder) deleteAll() error {
 	for _, d := range b.Disks {
 		b.deleteDisk(replica.Place{Zone: d.Zone, Name: d.Replica}, d)
 	}
-	b.clear()
+	b.clear(all)
 	if len(b.plan.Steps) > 0 {
 		b.warn("Its record, with the snapshots and the sealed CA keys, is kept.")
 	}

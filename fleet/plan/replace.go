@@ -11,6 +11,14 @@ func (b *builder) replace() error {
 		if err := b.quorumNow(); err != nil {
 			return err
 		}
+		if err := b.hasGroup(b.New); err != nil {
+			return err
+		}
+		if !b.joined(b.New) { // it is none yet who could have the address
+			if err := b.rescue(b.staying(b.New)); err != nil {
+				return err
+			}
+		}
 		b.makeReplica(b.New, b.InstanceID)
 		b.awaitJoined(b.New)
 	}
@@ -25,6 +33,9 @@ func (b *builder) replaceInPlace() error {
 		return refuse(NoSuchReplica, "Withdraw that order first, or add another replica.",
 			"%s was ordered to leave by order %d.", p, l.Number)
 	}
+	if err := b.serveBy(b.staying(replica.Place{})); err != nil {
+		return err
+	}
 	v, there := b.vm(p)
 	switch {
 	case there && v.InstanceID == b.InstanceID:
@@ -35,6 +46,7 @@ func (b *builder) replaceInPlace() error {
 		b.step(Step{Act: DeleteVM, Place: p, InstanceID: v.InstanceID}, b.interruption(drains),
 			"It is made anew by the next steps.", "Delete VM %s in %s (%s); its data disk is kept.", p.Name, p.Zone,
 			v.InstanceID)
+		b.frees(p)
 		return b.remake(p)
 	case !there:
 		return b.remake(p)
@@ -105,6 +117,9 @@ func (b *builder) roll() error {
 	if err := b.showDifferences(); err != nil {
 		return err
 	}
+	if err := b.serveBy(b.staying(replica.Place{})); err != nil {
+		return err
+	}
 	begun := map[replica.Place]bool{}
 	for _, p := range b.staying(replica.Place{}) { // first what was begun
 		v, there := b.vm(p)
@@ -148,6 +163,7 @@ func (b *builder) roll() error {
 		b.step(Step{Act: DeleteVM, Place: p, InstanceID: v.InstanceID}, b.interruption(drains),
 			"It is made anew by the next steps.", "Delete VM %s in %s (%s); its data disk is kept.", p.Name, p.Zone,
 			v.InstanceID)
+		b.frees(p)
 		b.makeVM(p, d.Name, v.InstanceID)
 		b.now = before
 		b.step(Step{Act: AwaitJoined, Place: p}, "", "", "Wait until %s is a member again, and ready.", p.Name)

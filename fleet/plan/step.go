@@ -20,24 +20,31 @@ const (
 	// AwaitJoined and AwaitLeft change nothing: they wait for what the agents do.
 	AwaitJoined Act = "await-joined"
 	AwaitLeft   Act = "await-left"
-	DeleteVM    Act = "delete-vm"
-	DeleteDisk  Act = "delete-disk"
+	// AwaitAttached waits until an agent has put its VM into the endpoint group of its zone.
+	AwaitAttached Act = "await-attached"
+	DeleteVM      Act = "delete-vm"
+	DeleteDisk    Act = "delete-disk"
 	// CreateResource and DeleteResource are about the surroundings.
 	CreateResource Act = "create-resource"
 	DeleteResource Act = "delete-resource"
+	// TakeAddress and GiveAddress are about the endpoint's address and a VM.
+	TakeAddress Act = "take-address"
+	GiveAddress Act = "give-address"
 )
 
 // Step is one small thing to do. Its JSON keys are stable.
 type Step struct {
 	Act   Act           `json:"act"`
 	Place replica.Place `json:"place,omitzero"`
-	// InstanceID is the VM that is meant, of one that is deleted; Replaces of one that a new VM takes the place of.
+	// InstanceID is the VM that is meant, of one that is there; Replaces of one that a new VM takes the place of.
 	InstanceID string `json:"instanceID,omitempty"`
 	Replaces   string `json:"replaces,omitempty"`
 	// Disk is the data disk's name, DiskID its numeric id where one is deleted. Image is what a VM is made of.
 	Disk   string `json:"disk,omitempty"`
 	DiskID string `json:"diskID,omitempty"`
 	Image  string `json:"image,omitempty"`
+	// Address is the external address that a VM gets, loses, or is made with.
+	Address string `json:"address,omitempty"`
 	// Kind and Resource are the kind and the name of one of the surroundings, ResourceID its numeric id where it is
 	// deleted. Its zone is the place's.
 	Kind       string `json:"kind,omitempty"`

@@ -13,6 +13,8 @@ type Surroundings struct {
 	Wanted []Resource
 	// There are those of them that were found.
 	There []Resource
+	// Address is the endpoint's where the load balancer is made on demand; nil: it is not.
+	Address *Address
 }
 
 // Resource is one of the surroundings, as it is wanted or as it was found.
@@ -30,8 +32,16 @@ type Resource struct {
 // Field is one field of a resource, by its name in the Compute API.
 type Field struct{ Name, Value string }
 
-// AddressKind is the kind of resource that is known by its number, whatever its name is.
-const AddressKind = "address"
+// The kinds that differ from others: AddressKind is known by its number, whatever its name is. InstanceKind is that of
+// a VM that has an address.
+const (
+	AddressKind     = "address"
+	HealthCheckKind = "health check"
+	GroupKind       = "endpoint group"
+	ServiceKind     = "backend service"
+	RuleKind        = "forwarding rule"
+	InstanceKind    = "instance"
+)
 
 // find is the resource that was found where one is wanted.
 func (s Surroundings) find(w Resource) (Resource, bool) {
@@ -52,12 +62,13 @@ func (r Resource) where() string {
 	return " in " + r.Zone
 }
 
-// surround adds the steps that make what is missing. What has a name that is wanted and is another thing is refused:
-// nothing that is there is changed.
-func (b *builder) surround() error {
+// surround adds the steps that make what is missing of those that are meant. What has a name that is wanted and is
+// another thing is refused: nothing that is there is changed.
+func (b *builder) surround(meant func(Resource) bool) error {
 	for _, w := range b.Surroundings.Wanted {
 		r, found := b.Surroundings.find(w)
 		switch {
+		case !meant(w):
 		case !found && !w.Made:
 			return refuse(ResourceMissing, "Reserve one ('gcloud compute addresses create "+w.Name+" --region="+
 				b.Record.Region+"'), and name it in the document as endpoint.externalIP.",
@@ -77,12 +88,12 @@ func (b *builder) surround() error {
 
 // purposes say what each kind is for.
 var purposes = map[string]string{
-	"firewall rule":   "who reaches which ports of the masters",
-	AddressKind:       "the endpoint's address stays the cluster's",
-	"health check":    "which masters are ready",
-	"endpoint group":  "each master of the zone enters it by itself",
-	"backend service": "connections are spread over the groups",
-	"forwarding rule": "the endpoint's address leads to the masters",
+	"firewall rule": "who reaches which ports of the masters",
+	AddressKind:     "the endpoint's address stays the cluster's",
+	HealthCheckKind: "which masters are ready",
+	GroupKind:       "each master of the zone enters it by itself",
+	ServiceKind:     "connections are spread over the groups",
+	RuleKind:        "the endpoint's address leads to the masters",
 }
 
 // fits refuses what was found where it is not as wanted.
@@ -103,21 +114,32 @@ func (r Resource) fits(found Resource) error {
 	return nil
 }
 
-// clear adds the steps that delete what commands have made, the last made first.
-func (b *builder) clear() {
+// clear adds the steps that delete what commands have made of those that are meant, the last made first.
+func (b *builder) clear(meant func(Resource) bool) {
 	for _, w := range slices.Backward(b.Surroundings.Wanted) {
 		r, found := b.Surroundings.find(w)
 		switch {
-		case !found:
+		case !found, !meant(w):
 		case !r.Made:
 			b.warn("The %s %s%s was not made by quorate, and is kept.", r.Kind, r.Name, r.where())
 		default:
-			b.step(Step{Act: DeleteResource, Kind: r.Kind, Resource: r.Name, ResourceID: r.ID, Place: inZone(r.Zone)}, "",
-				fmt.Sprintf("'quorate create' makes one again%s.", otherAddress(r)), "Delete %s %s%s (%s).", r.Kind, r.Name,
-				r.where(), r.ID)
+			b.step(deletionOf(r), "", fmt.Sprintf("'quorate %s' makes one again%s.", b.maker(), otherAddress(r)),
+				"Delete %s %s%s (%s).", r.Kind, r.Name, r.where(), r.ID)
 		}
 	}
+	b.Surroundings.There = slices.DeleteFunc(slices.Clone(b.Surroundings.There), meant)
 }
+
+// maker is the command that makes again what this one deletes.
+func (b *builder) maker() Kind {
+	if b.Kind == Delete {
+		return Create
+	}
+	return Add
+}
+
+// all resources are meant.
+func all(Resource) bool { return true }
 
 // otherAddress: a number that was given back may be somebody else's by then.
 func otherAddress(r Resource) string {

@@ -54,6 +54,8 @@ type walk struct {
 	awaits bool
 	// began: a VM was deleted for the wish.
 	began bool
+	// others: other commands came before, and what they have begun is there.
+	others bool
 	// resolved is the wish as the command that runs now has completed it.
 	resolved plan.Wish
 }
@@ -75,6 +77,7 @@ func newWorld(t *testing.T, seed uint64) *world {
 	for range 5 {
 		w.tick()
 	}
+	w.balance()
 	for _, p := range w.places() {
 		w.vms[p].dead = w.rng.IntN(8) == 0
 		if w.rng.IntN(2) == 0 {
@@ -129,6 +132,10 @@ func (k *walk) run() error {
 		k.end = "waits" // for one that was as it is wanted, and may come
 		return nil
 	}
+	if k.awaits && k.others && !(k.balancer.user == "" && k.someoneCouldServe()) {
+		k.end = "waits" // for one that another command has ordered out, or that is dead
+		return nil
+	}
 	return errors.New("it comes to no end")
 }
 
@@ -164,7 +171,10 @@ func (k *walk) choose() {
 		if k.rng.IntN(3) == 0 {
 			w.Image = "image-1"
 		}
+	case plan.Create:
+		w.Interrupt = k.balancer != nil
 	case plan.Add:
+		w.Interrupt = k.rng.IntN(4) > 0
 		if k.rng.IntN(2) == 0 {
 			w.Name = "extra"
 		} else {
@@ -215,6 +225,9 @@ func (k *walk) crash() {
 	if k.resolve(false) != nil {
 		return
 	}
+	if k.others {
+		return
+	}
 	if before.Place != k.resolved.Place || before.InstanceID != k.resolved.InstanceID ||
 		before.New != k.resolved.New && len(k.begun(before.New)) > 0 {
 		k.t.Fatalf("after a crash another one is meant:\n%s\n%+v\n%+v", strings.Join(k.log, "\n"), before, k.resolved)
@@ -236,6 +249,9 @@ func (k *walk) act(s plan.Step, faults bool) error {
 	k.log = append(k.log, fmt.Sprintf("%+v", s))
 	if faults && k.rng.IntN(6) == 0 {
 		return nil // it failed before its effect
+	}
+	if err := k.mayServe(s); err != nil {
+		return err
 	}
 	k.awaits = s.Act == plan.AwaitJoined
 	quorum := k.hasQuorum()
@@ -286,6 +302,9 @@ func (k *walk) done() error {
 		k.tick()
 	}
 	w := k.resolved
+	if err := k.served(); err != nil || k.others { // what others have left is not this one's
+		return err
+	}
 	if p, err := plan.Make(w, k.inventory(false)); err != nil || len(p.Steps) > 0 {
 		return fmt.Errorf("done, and yet: %v %+v", err, p.Steps)
 	}

@@ -128,7 +128,11 @@ func (w Wish) resolveNew(i Inventory) (Wish, error) {
 	if w.Name != "" && w.Kind == Add {
 		return w.resolveNamed(i)
 	}
-	for _, p := range i.begun(w.InstanceID) {
+	begun := i.begun(w.InstanceID)
+	if w.Kind == Add {
+		begun = append(begun, i.unserved()...)
+	}
+	for _, p := range begun {
 		if (w.Zone == "" || p.Zone == w.Zone) && p != w.Place {
 			w.New = p
 			return w, nil

@@ -28,6 +28,8 @@ type world struct {
 	ids    int
 	// past are earlier lists, for an API that is late.
 	past []lists
+	// balancer is the load balancer on demand; nil: the document asks for none.
+	balancer *balancer
 }
 
 type vm struct {
@@ -42,8 +44,9 @@ type member struct {
 }
 
 type lists struct {
-	vms   []plan.VM
-	disks []plan.Disk
+	vms    []plan.VM
+	disks  []plan.Disk
+	around plan.Surroundings
 }
 
 func (w *world) id() string { w.ids++; return strconv.Itoa(1000 + w.ids) }
@@ -111,6 +114,7 @@ func (w *world) joins(p replica.Place, v *vm) {
 	switch {
 	case m != nil && m.disk == d.ID:
 		m.runsOn = v.InstanceID // it goes on with its disk
+		w.attaches(p, v)
 	case m == nil && !w.rec.Formed:
 		w.rec.Formed = true
 		w.member[p] = &member{voter: true, disk: d.ID, runsOn: v.InstanceID}
@@ -161,22 +165,28 @@ func (w *world) take(s plan.Step) error {
 		if d == nil || d.User != "" {
 			return fmt.Errorf("400 disk %s is not free", s.Disk)
 		}
+		if s.Address != "" {
+			if err := w.getsAddress(s.Place.String()); err != nil {
+				return err
+			}
+		}
 		d.User = s.Place.Name
 		w.vms[s.Place] = &vm{VM: plan.VM{Place: s.Place, InstanceID: w.id(), Status: "RUNNING", Image: s.Image,
-			DataDisk: s.Disk, Replaces: s.Replaces, Young: true}}
+			DataDisk: s.Disk, Replaces: s.Replaces, Young: true, ExternalIP: s.Address}}
 	case plan.OrderReplicas:
 		w.rec.Wanted = s.Replicas
 	case plan.OrderLeave:
 		if w.leave(s.Place) == nil {
 			w.rec.Leaves = append(w.rec.Leaves, plan.Leave{Place: s.Place, Number: uint64(len(w.rec.Leaves) + 1)})
 		}
-	case plan.AwaitJoined, plan.AwaitLeft:
+	case plan.AwaitJoined, plan.AwaitLeft, plan.AwaitAttached:
 		for range 3 {
 			w.tick()
 		}
 	case plan.DeleteVM:
 		if v := w.vms[s.Place]; v != nil && v.InstanceID == s.InstanceID {
 			w.diskOf(v).User = ""
+			w.losesAddress(s.Place)
 			delete(w.vms, s.Place)
 		}
 	case plan.DeleteDisk:
@@ -189,7 +199,7 @@ func (w *world) take(s plan.Step) error {
 			}
 		}
 	default:
-		return fmt.Errorf("no act %q", s.Act)
+		return w.takeBalanced(s)
 	}
 	return nil
 }
@@ -202,6 +212,7 @@ func (w *world) list() (l lists) {
 	for _, key := range slices.Sorted(maps.Keys(w.disks)) {
 		l.disks = append(l.disks, *w.disks[key])
 	}
+	l.around = w.around()
 	return l
 }
 
@@ -210,7 +221,7 @@ func (w *world) list() (l lists) {
 func (w *world) inventory(lies bool) plan.Inventory {
 	now := w.list()
 	w.past = append(w.past, now)
-	i := plan.Inventory{Cluster: "prod-1", Record: w.rec, VMs: now.vms, Disks: now.disks}
+	i := plan.Inventory{Cluster: "prod-1", Record: w.rec, VMs: now.vms, Disks: now.disks, Surroundings: now.around}
 	i.Record.Begun, i.Record.Region = true, region
 	i.Record.Replicas, i.Record.Leaves = slices.Clone(w.rec.Replicas), slices.Clone(w.rec.Leaves)
 	for _, p := range slices.SortedFunc(maps.Keys(w.member), replica.ComparePlaces) {
@@ -234,7 +245,7 @@ func (w *world) inventory(lies bool) plan.Inventory {
 }
 
 func (w *world) lie(i *plan.Inventory) {
-	switch w.rng.IntN(10) {
+	switch w.rng.IntN(12) {
 	case 0:
 		i.VMs, i.Disks = nil, nil
 	case 1:
@@ -254,6 +265,12 @@ func (w *world) lie(i *plan.Inventory) {
 		i.Members = plan.Members{Unknown: "no report is younger than 45 s"}
 	case 8:
 		i.Record.Unread = "503"
+	case 9:
+		i.Surroundings = w.past[w.rng.IntN(len(w.past))].around
+	case 10:
+		i.Surroundings.There = w.past[max(0, len(w.past)-2)].around.There
+	case 11:
+		i.Surroundings.Address = w.past[max(0, len(w.past)-2)].around.Address
 	}
 }
 
