@@ -176,6 +176,18 @@ func (a *api) DeleteInstance(id uint64, withDisk bool) error {
 	return errors.New("deleted a VM that is not there")
 }
 
+// SetExternalIP implements compute.Changes.
+func (a *api) SetExternalIP(id uint64, address netip.Addr) error {
+	return a.change(func() error {
+		for _, p := range a.places() {
+			if v := a.vms[p]; number(v.InstanceID) == id {
+				return a.setAddress(p, address)
+			}
+		}
+		return errors.New("gave an address to a VM that is not there")
+	})
+}
+
 // AddDisk implements compute.Changes.
 func (a *api) AddDisk(zone string, d instance.Disk) error {
 	return a.change(func() error {

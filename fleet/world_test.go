@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"net/netip"
 	"slices"
 	"strconv"
 	"sync"
@@ -438,6 +439,15 @@ func (w *world) insertVM(p replica.Place, v gce.VMSpec) {
 	one.Created = time.Now()
 	one.VM = replica.VM{Place: p, InstanceID: w.id(), Status: "RUNNING"}
 	w.vms[p] = &vm{FleetVM: one, booted: time.Now()}
+}
+
+// setAddress gives a VM an external address, or none, as the Compute API does.
+func (w *world) setAddress(p replica.Place, address netip.Addr) error {
+	w.vms[p].ExternalIP = ""
+	if address.IsValid() {
+		w.vms[p].ExternalIP = address.String()
+	}
+	return nil
 }
 
 func (w *world) DeleteVM(_ context.Context, p replica.Place, id string) error {

@@ -29,6 +29,8 @@ type FleetVM struct {
 	Boot DiskSpec
 	// Network and Subnetwork are partial links, as in VMSpec.
 	Network, Subnetwork string
+	// ExternalIP is its external address; empty: it has none.
+	ExternalIP string
 	// ServiceAccount is an email; empty: it has none.
 	ServiceAccount string
 	// Tags are its network tags, Metadata its instance attributes.
@@ -94,7 +96,7 @@ func (c *Compute) FleetVMs(ctx context.Context) ([]FleetVM, error) {
 }
 
 func fleetVM(vm replica.VM, i *compute.Instance) FleetVM {
-	out := FleetVM{VM: vm, Labels: i.Labels, MachineType: lastPart(i.MachineType)}
+	out := FleetVM{VM: vm, Labels: i.Labels, MachineType: lastPart(i.MachineType), ExternalIP: externalIP(i)}
 	if at, err := time.Parse(time.RFC3339, i.CreationTimestamp); err == nil {
 		out.Created = at
 	}

@@ -29,13 +29,21 @@ func (c *Compute) InsertDisk(ctx context.Context, zone string, d DiskSpec) error
 }
 
 // InsertVM makes a VM and returns when Google has started it. As InsertDisk it is done where that VM stands already,
-// with its data disk. It needs compute.instances.create, .get, .setLabels, .setMetadata, .setServiceAccount and
+// with its data disk. With an external address it needs in addition what GiveAddress does. It needs
+// compute.instances.create, .get, .setLabels, .setMetadata, .setServiceAccount and
 // .setTags, compute.disks.create, .use and .setLabels, compute.subnetworks.use, compute.images.useReadOnly, and on
 // the service account iam.serviceAccounts.actAs.
 func (c *Compute) InsertVM(ctx context.Context, zone string, v VMSpec) error {
 	instance, err := c.instance(zone, v)
 	if err != nil {
 		return err
+	}
+	if v.ExternalIP != "" {
+		access, err := c.accessTo(ctx, v.ExternalIP)
+		if err != nil {
+			return err
+		}
+		instance.NetworkInterfaces[0].AccessConfigs = []*compute.AccessConfig{access}
 	}
 	return c.insert(ctx, where{zone: zone}, "making instance "+v.Name+" in "+zone,
 		func(ctx context.Context, api *compute.Service, request string) (*compute.Operation, error) {

@@ -20,7 +20,7 @@ const (
 	QuotaExceeded     Reason = "quota-exceeded"
 	NoCapacity        Reason = "no-capacity" // the zone has no machine of the type now
 	PermissionMissing Reason = "permission-missing"
-	InUse             Reason = "in-use" // a disk that is attached to a VM
+	InUse             Reason = "in-use" // a disk that is attached to a VM, an address that something has
 	InvalidRequest    Reason = "invalid-request"
 	ImageUnusable     Reason = "image-unusable" // there is none, or it is deprecated, or not ready
 	DiskWouldGo       Reason = "disk-would-go"  // a VM's data disk is set to be deleted with it
@@ -65,6 +65,7 @@ var reasons = map[string]Reason{
 	"ZONE_RESOURCE_POOL_EXHAUSTED_WITH_DETAILS": NoCapacity,
 	"PERMISSIONS_ERROR":                         PermissionMissing,
 	"RESOURCE_IN_USE_BY_ANOTHER_RESOURCE":       InUse,
+	"IP_IN_USE_BY_ANOTHER_RESOURCE":             InUse,
 	"RESOURCE_NOT_FOUND":                        NotFound,
 	"INVALID_FIELD_VALUE":                       InvalidRequest,
 	"INVALID_USAGE":                             InvalidRequest,

@@ -18,9 +18,8 @@ type DiskSpec struct {
 	Labels map[string]string
 }
 
-// VMSpec is a VM that is to be made. It has no external address; it may forward packets, as routes for pods need. It
-// moves at host maintenance, and starts again after a host error that is noticed within 90 s. It has a virtual TPM and
-// integrity monitoring.
+// VMSpec is a VM that is to be made. It may forward packets, as routes for pods need. It moves at host maintenance, and
+// starts again after a host error that is noticed within 90 s. It has a virtual TPM and integrity monitoring.
 type VMSpec struct {
 	Name string
 	// MachineType is such as e2-standard-4, in the VM's zone.
@@ -35,6 +34,8 @@ type VMSpec struct {
 	// DataDisk is the name of an existing disk in the VM's zone, which is kept when the VM goes. The VM sees it as
 	// DeviceName.
 	DataDisk, DeviceName string
+	// ExternalIP is a reserved address of the region that the VM gets; empty: it has no external address.
+	ExternalIP string
 	// Tags are network tags.
 	Tags []string
 	// Labels are as a disk's. Metadata are the instance attributes.

@@ -120,7 +120,7 @@ func (c *Compute) found(r Resource, name string, id uint64, description string, 
 
 func (c *Compute) foundAddress(r Resource, a *compute.Address) (Resource, error) {
 	out, err := c.found(r, a.Name, a.Id, a.Description, addressFields(a))
-	out.tier = a.NetworkTier
+	out.tier, out.Users = a.NetworkTier, usersOf(a.Users)
 	return out, err
 }
 

@@ -24,6 +24,8 @@ const (
 	EndpointGroup  ResourceKind = "endpoint group"
 	BackendService ResourceKind = "backend service"
 	ForwardingRule ResourceKind = "forwarding rule"
+	// Instance is that of a VM which has an address. No VM is among the surroundings.
+	Instance ResourceKind = "instance"
 )
 
 // Resource is one that surrounds the masters, as it is wanted or as it was found.
@@ -37,6 +39,8 @@ type Resource struct {
 	Made bool
 	// Fields are those that have to be as wanted, in an order of their own. Links begin with projects/.
 	Fields []Field
+	// Users are what has an address that was found.
+	Users []User
 	// body is what is inserted.
 	body any
 	// tier is the network tier of an address.

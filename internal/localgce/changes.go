@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"net/netip"
 	"slices"
 
 	"github.com/quorate/quorate/internal/localgce/instance"
@@ -28,7 +29,7 @@ func (c changes) AddInstance(i instance.VM) error {
 		if err != nil {
 			return fmt.Errorf("add vm %s: %w", i.Name, err)
 		}
-		v.ID, v.Created, v.Labels, v.Made = i.ID, i.Created, i.Labels, i.Made
+		v.ID, v.Created, v.Labels, v.Made, v.ExternalIP = i.ID, i.Created, i.Labels, i.Made, i.ExternalIP
 		return nil
 	}()
 	if err != nil {
@@ -68,6 +69,17 @@ func (c changes) DeleteInstance(id uint64, withDisk bool) error {
 	return c.p.withInstance(id, func(v *vm) error {
 		return errors.Join(c.p.stopForGood(v), c.p.forgetVM(context.Background(), v, withDisk))
 	})
+}
+
+// SetExternalIP implements compute.Changes.
+func (c changes) SetExternalIP(id uint64, address netip.Addr) error {
+	err := c.p.withInstance(id, func(v *vm) error {
+		c.p.mu.Lock()
+		defer c.p.mu.Unlock()
+		v.ExternalIP = address
+		return nil
+	})
+	return errors.Join(err, c.p.save())
 }
 
 // AddDisk implements compute.Changes.

@@ -28,13 +28,14 @@ func (p *Project) ownForwarding() instance.Forwarding {
 func (p *Project) serves(v *vm) bool { return p.compute == nil || p.compute.Serves(v.Zone, v.ID) }
 
 // forwardings are what is forwarded, and to which instances. The endpoint's own is none any more once a forwarding rule
-// has had its address. p.mu is held.
+// or a VM has had its address. p.mu is held.
 func (p *Project) forwardings() (out []instance.Forwarding) {
 	if p.compute != nil {
 		out = p.compute.Forwardings()
 	}
 	p.ruled = p.ruled || slices.ContainsFunc(out,
-		func(f instance.Forwarding) bool { return f.Address == p.conf.Endpoint })
+		func(f instance.Forwarding) bool { return f.Address == p.conf.Endpoint }) ||
+		slices.ContainsFunc(p.vms, func(v *vm) bool { return v.ExternalIP == p.conf.Endpoint })
 	if !p.ruled {
 		out = append(out, p.ownForwarding())
 	}
@@ -68,6 +69,18 @@ func (p *Project) services() (out []balancer.Service) {
 			}
 		}
 		out = append(out, s)
+	}
+	return out
+}
+
+// external are the addresses that lead to one VM each, of those VMs that Google knows.
+func (p *Project) external() (out []balancer.External) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, v := range p.vms {
+		if v.Left == 0 && v.ExternalIP.IsValid() {
+			out = append(out, balancer.External{Address: v.ExternalIP, To: v.Address})
+		}
 	}
 	return out
 }

@@ -193,7 +193,7 @@ func (p *Project) runServices() error {
 	ctx, cancel := context.WithCancel(context.Background())
 	p.cancel = cancel
 	p.tasks.Go(func() {
-		p.balancer.Run(ctx, p.services, func(err error) { p.conf.Log.Error("load balancer", "error", err) })
+		p.balancer.Run(ctx, p.services, p.external, func(err error) { p.conf.Log.Error("load balancer", "error", err) })
 	})
 	return nil
 }
@@ -213,7 +213,8 @@ func (p *Project) Instances() (list []instance.VM) {
 // instance is a VM as Google's APIs show it. p.mu is held.
 func (p *Project) instance(v *vm) instance.VM {
 	return instance.VM{
-		ID: v.ID, Name: v.Name, Zone: v.Zone, Address: v.Address, Forwarded: p.forwarded(v), Status: v.status,
+		ID: v.ID, Name: v.Name, Zone: v.Zone, Address: v.Address, ExternalIP: v.ExternalIP,
+		Forwarded: p.forwarded(v), Status: v.status,
 		Attributes: maps.Clone(v.Attributes),
 		Labels:     p.labels(v), Made: v.Made, Created: v.Created, DataDisk: v.Disk.Disk,
 		Maintenance: v.event, LastStop: v.LastStop, Spot: v.Spot,

@@ -26,8 +26,10 @@ type record struct {
 	// Lost: and it cannot be started again, because its instance runs on another host.
 	Lost bool `json:"lost,omitempty"`
 	// ID is the instance id: a new one for each recreation.
-	ID         uint64            `json:"id"`
-	Address    netip.Addr        `json:"address"`
+	ID      uint64     `json:"id"`
+	Address netip.Addr `json:"address"`
+	// ExternalIP is the reserved address that leads to it.
+	ExternalIP netip.Addr        `json:"externalIP,omitzero"`
 	Attributes map[string]string `json:"attributes,omitempty"`
 	Created    time.Time         `json:"created"`
 	Spot       bool              `json:"spot,omitempty"`

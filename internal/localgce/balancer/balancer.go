@@ -4,6 +4,7 @@
 //	forwarding rules, endpoints ── pool: who is asked, who is in, who drains ──▶ nft: a mark for each new connection
 //	                                 ▲                                              ip: a route for each mark
 //	                                 └── prober: HTTPS to the balanced address
+//	a VM's external address ─────────────────────────────────────────────────────▶ nft: translated to the VM's own
 //
 // It does to connections what Google's does. Packets keep their addresses. A new connection goes to one of the
 // endpoints that pass their check, or if none does to any that runs, and it stays there: also while the endpoint fails
@@ -35,6 +36,9 @@ type Service struct {
 	// Settle is how long a change takes until new connections feel it.
 	Settle time.Duration
 }
+
+// External is an address that leads to one VM, which hears of it as of its own.
+type External struct{ Address, To netip.Addr }
 
 // Backend is a VM as the balancer sees it.
 type Backend struct {
@@ -68,8 +72,9 @@ func New(namespace string) *Balancer {
 		routed: map[netip.Addr]bool{}}
 }
 
-// Run probes and balances what services returns until the context ends.
-func (b *Balancer) Run(ctx context.Context, services func() []Service, report func(error)) {
+// Run probes and balances what services returns, and leads what external returns, until the context ends.
+func (b *Balancer) Run(ctx context.Context, services func() []Service, external func() []External,
+	report func(error)) {
 	var probes sync.WaitGroup
 	defer probes.Wait()
 	tick := time.NewTicker(period)
@@ -77,7 +82,7 @@ func (b *Balancer) Run(ctx context.Context, services func() []Service, report fu
 	for {
 		now := services()
 		b.ask(ctx, &probes, now)
-		if err := b.apply(ctx, now); err != nil && ctx.Err() == nil {
+		if err := b.apply(ctx, now, external()); err != nil && ctx.Err() == nil {
 			report(err)
 		}
 		select {
@@ -113,7 +118,7 @@ func (b *Balancer) ask(ctx context.Context, probes *sync.WaitGroup, services []S
 }
 
 // apply brings the kernel to what the pools say, if it differs.
-func (b *Balancer) apply(ctx context.Context, services []Service) error {
+func (b *Balancer) apply(ctx context.Context, services []Service, external []External) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	now := time.Now()
@@ -122,7 +127,7 @@ func (b *Balancer) apply(ctx context.Context, services []Service) error {
 		k := key{s.Address, s.Port}
 		tables = append(tables, b.pools[k].inForce(now, s).of(k))
 	}
-	script := render(tables)
+	script := render(tables, external)
 	if script == b.script || now.Before(b.retry) {
 		return nil
 	}

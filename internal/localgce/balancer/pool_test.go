@@ -123,14 +123,16 @@ func TestAChangeSettlesBeforeItIsFelt(t *testing.T) {
 func TestTheScriptKeepsConnectionsAndSpreadsNewOnes(t *testing.T) {
 	a, b := netip.MustParseAddr("10.240.0.2"), netip.MustParseAddr("10.240.1.3")
 	got := render([]table{{key{netip.MustParseAddr("10.240.0.100"), 443}, choice{in: []netip.Addr{b},
-		kept: []netip.Addr{a, b}}}})
+		kept: []netip.Addr{a, b}}}}, []External{{Address: netip.MustParseAddr("10.240.0.99"), To: a}})
 	for _, want := range []string{"ip daddr 10.240.0.100 tcp dport 443 goto service0", "ct mark != { 2, 259 } ct mark set 0",
-		"numgen random mod 1 map { 0 : 259 }", "meta mark set ct mark", "ip daddr { 10.240.0.100 } drop"} {
+		"numgen random mod 1 map { 0 : 259 }", "meta mark set ct mark", "ip daddr { 10.240.0.100 } drop",
+		"ip saddr != { 10.240.0.100, 10.240.0.99, 10.240.0.2 }", "ip daddr 10.240.0.99 dnat to 10.240.0.2",
+		"ip daddr 10.240.0.99 ct state established ct status & dnat == 0 meta l4proto tcp reject with tcp reset"} {
 		if !strings.Contains(got, want) {
 			t.Errorf("no %q in\n%s", want, got)
 		}
 	}
-	if got := render(nil); strings.Contains(got, "chain") {
+	if got := render(nil, nil); strings.Contains(got, "chain") {
 		t.Errorf("nothing is balanced: %s", got)
 	}
 	if got := routes(b); got[0] != "route replace default via 10.240.1.3 dev br0 table 1259" ||

@@ -3,6 +3,7 @@ package balancer
 import (
 	"fmt"
 	"net/netip"
+	"slices"
 	"strings"
 )
 
@@ -32,8 +33,8 @@ func routes(a netip.Addr) []string {
 
 // render is the script that makes the kernel balance as the tables say, in one transaction. A connection has its mark
 // from its first packet on, and gets another where its endpoint is not kept any more: that one answers with a reset. A
-// packet that nobody gets is dropped. What concerns no balanced address is not tracked.
-func render(tables []table) string {
+// packet that nobody gets is dropped. What concerns no balanced or external address is not tracked.
+func render(tables []table, external []External) string {
 	var chains, rules strings.Builder
 	var balanced []string
 	for n, t := range tables {
@@ -43,19 +44,46 @@ func render(tables []table) string {
 			port = fmt.Sprintf("tcp dport %d ", t.port)
 		}
 		fmt.Fprintf(&rules, "\t\tip daddr %s %sgoto service%d\n", t.address, port, n)
-		fmt.Fprintf(&chains, "\tchain service%d {\n%s\t}\n", n, t.rules())
+		fmt.Fprintf(&chains, "\tchain service%d {\n%s%s\t}\n", n, resets("ct status dnat"), t.rules())
 	}
 	out := "add table ip balancer\ndelete table ip balancer\n"
-	if len(tables) == 0 {
+	if len(tables)+len(external) == 0 {
 		return out
 	}
-	set := "{ " + strings.Join(balanced, ", ") + " }"
+	tracked := slices.Clone(balanced)
+	for _, e := range external {
+		tracked = append(tracked, e.Address.String(), e.To.String())
+		fmt.Fprintf(&rules, "\t\tip daddr %s %s", e.Address, resets("ct state established ct status & dnat == 0")[2:])
+	}
+	if len(balanced) > 0 {
+		fmt.Fprintf(&rules, "\t\tip daddr %s drop\n", set(balanced))
+	}
 	return out + "table ip balancer {\n" + chains.String() +
 		"\tchain untracked {\n\t\ttype filter hook prerouting priority raw; policy accept;\n" +
-		fmt.Sprintf("\t\tip saddr != %s ip daddr != %s notrack\n\t}\n", set, set) +
-		"\tchain in {\n\t\ttype filter hook prerouting priority mangle; policy accept;\n" + rules.String() +
-		fmt.Sprintf("\t\tip daddr %s drop\n\t}\n}\n", set)
+		fmt.Sprintf("\t\tip saddr != %s ip daddr != %s notrack\n\t}\n", set(tracked), set(tracked)) +
+		"\tchain in {\n\t\ttype filter hook prerouting priority mangle; policy accept;\n" + rules.String() + "\t}\n" +
+		translations(external) + "}\n"
 }
+
+// resets answers what has a state with a reset, as a VM does that hears of a connection which was another's: the address
+// is balanced by now, or a VM's own.
+func resets(state string) string { return "\t\t" + state + " meta l4proto tcp reject with tcp reset\n" }
+
+// translations lead each external address to its VM. A VM that calls its own hears itself.
+func translations(external []External) string {
+	if len(external) == 0 {
+		return ""
+	}
+	var to, back strings.Builder
+	for _, e := range external {
+		fmt.Fprintf(&to, "\t\tip daddr %s dnat to %s\n", e.Address, e.To)
+		fmt.Fprintf(&back, "\t\tip saddr %s ip daddr %s masquerade\n", e.To, e.To)
+	}
+	return "\tchain to {\n\t\ttype nat hook prerouting priority dstnat; policy accept;\n" + to.String() + "\t}\n" +
+		"\tchain back {\n\t\ttype nat hook postrouting priority srcnat; policy accept;\n" + back.String() + "\t}\n"
+}
+
+func set(list []string) string { return "{ " + strings.Join(list, ", ") + " }" }
 
 // rules are those of a service's chain.
 func (t table) rules() string {

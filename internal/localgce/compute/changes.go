@@ -89,6 +89,9 @@ func (c *Server) insertInstance(w http.ResponseWriter, r *http.Request) {
 		if refused = firstOf(refused, c.checkFree(t), c.checkFree(boot)); refused == nil {
 			i.DataDisk, refused = c.freeDisk(t.zone, asked.Disks[1].Source)
 		}
+		if refused == nil {
+			i.ExternalIP, refused = c.freeAddress(t, asked.NetworkInterfaces[0].Access...)
+		}
 		return job{target: t, now: func() error { return c.conf.Changes.AddInstance(i) }, then: func() error {
 			err := c.conf.Changes.StartInstance(t.id)
 			if err != nil {

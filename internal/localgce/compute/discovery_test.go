@@ -166,8 +166,8 @@ func TestRequestsAndAnswersAreGoogles(t *testing.T) {
 		"disks.aggregatedList", "disks.delete", "disks.get", "disks.insert", "disks.list", "firewalls.delete",
 		"firewalls.get", "firewalls.insert", "firewalls.list", "forwardingRules.delete", "forwardingRules.get",
 		"forwardingRules.insert", "forwardingRules.list", "globalOperations.get", "images.get",
-		"images.getFromFamily", "images.list", "instances.aggregatedList", "instances.delete", "instances.get",
-		"instances.insert", "instances.list", "instances.stop", "networkEndpointGroups.attachNetworkEndpoints",
+		"images.getFromFamily", "images.list", "instances.addAccessConfig",
+		"instances.aggregatedList", "instances.delete", "instances.deleteAccessConfig", "instances.get", "instances.insert", "instances.list", "instances.stop", "networkEndpointGroups.attachNetworkEndpoints",
 		"networkEndpointGroups.delete", "networkEndpointGroups.detachNetworkEndpoints", "networkEndpointGroups.get",
 		"networkEndpointGroups.insert", "networkEndpointGroups.list", "networkEndpointGroups.listNetworkEndpoints",
 		"regionBackendServices.delete", "regionBackendServices.get", "regionBackendServices.insert",
@@ -204,6 +204,10 @@ func (w *world) wholeConversation() {
 	w.clear()
 	w.remainingCalls()
 	w.groupCalls()
+	w.reserve()
+	e := w.addVM("master-x", 301, 91)
+	w.do(w.GiveAddress(ctx, e.Place, "301", externalIP))
+	w.do(w.TakeAddress(ctx, e.Place, "301", externalIP))
 	w.do(steps[2]())
 	w.do(steps[3]())
 }

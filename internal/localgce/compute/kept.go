@@ -143,8 +143,13 @@ func (o keptOne) shown(c *Server, r *http.Request) resource {
 	return out
 }
 
-// users are the links of what refers to it.
+// users are the links of what refers to it, and of the VM that has an address.
 func (c *Server) users(o keptOne) (out []string) {
+	for _, i := range c.conf.Instances() {
+		if o.resource == "addresses" && i.ExternalIP.IsValid() && o.fields["address"] == i.ExternalIP.String() {
+			out = append(out, fullLink(target{resource: "instances", zone: i.Zone, name: i.Name}.path()))
+		}
+	}
 	for kind, field := range keptKinds[o.resource].usedBy {
 		for _, user := range c.keptOf(kind, o.target) {
 			refers := false

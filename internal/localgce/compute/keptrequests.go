@@ -273,11 +273,7 @@ func (a forwardingRuleRequest) checkAddress(c *Server, t target) *refusal {
 		if o.fields["address"] != a.Address || (kind == "INTERNAL") != (a.Scheme == "INTERNAL") {
 			continue
 		}
-		if users := c.users(o); len(users) > 0 {
-			return &refusal{http.StatusBadRequest, "invalid", "IP address '" + a.Address + "' is already being used by '" +
-				users[0] + "'"}
-		}
-		return c.checkReady(o.target)
+		return firstOf(c.checkUnused(o), c.checkReady(o.target))
 	}
 	return invalid("IPAddress", a.Address, "The specified IP address is not reserved.")
 }

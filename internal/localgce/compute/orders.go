@@ -2,6 +2,7 @@ package compute
 
 import (
 	"net/http"
+	"net/netip"
 	"regexp"
 
 	"github.com/quorate/quorate/internal/localgce/answer"
@@ -21,6 +22,8 @@ type Changes interface {
 	StopInstance(id uint64) error
 	// DeleteInstance stops an instance and deletes it, and where withDisk says so its data disk.
 	DeleteInstance(id uint64, withDisk bool) error
+	// SetExternalIP gives an instance a reserved address that nobody has, or, with the zero value, none.
+	SetExternalIP(id uint64, address netip.Addr) error
 	// AddDisk adds an empty disk to a zone. Config.Unattached returns it from then on.
 	AddDisk(zone string, d instance.Disk) error
 	// DeleteDisk deletes a disk that no VM has.

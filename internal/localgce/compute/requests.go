@@ -48,8 +48,9 @@ type tagsRequest struct {
 }
 
 type interfaceRequest struct {
-	Network    string `json:"network"`
-	Subnetwork string `json:"subnetwork"`
+	Network    string          `json:"network"`
+	Subnetwork string          `json:"subnetwork"`
+	Access     []accessRequest `json:"accessConfigs"`
 }
 
 type attachRequest struct {
@@ -99,7 +100,8 @@ func decode(r *http.Request, to any) *refusal {
 }
 
 // parameters are those of a query that an order may have. Those of a stop have no effect: it is always in order.
-var parameters = []string{"alt", "prettyPrint", "requestId", "noGracefulShutdown", "discardLocalSsd"}
+var parameters = []string{"alt", "prettyPrint", "requestId", "noGracefulShutdown", "discardLocalSsd",
+	"networkInterface", "accessConfig"}
 
 func checkQuery(r *http.Request) *refusal {
 	for name := range r.URL.Query() {

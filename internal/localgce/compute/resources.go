@@ -59,6 +59,11 @@ func instanceResource(base string, i instance.VM) resource {
 		"serviceAccounts": []any{map[string]any{"email": instance.MastersAccount(),
 			"scopes": []string{"https://www.googleapis.com/auth/cloud-platform"}}},
 	}
+	if i.ExternalIP.IsValid() {
+		nic := out["networkInterfaces"].([]any)[0].(map[string]any)
+		nic["accessConfigs"] = []any{map[string]any{"kind": "compute#accessConfig", "type": accessType,
+			"name": accessName, "natIP": i.ExternalIP.String(), "networkTier": "PREMIUM"}}
+	}
 	if len(i.Made.Tags) > 0 {
 		out["tags"] = map[string]any{"items": i.Made.Tags}
 	}

@@ -16,7 +16,7 @@ import (
 )
 
 // Server answers the part of compute/v1 that quorate uses: instances and disks, by get, list and aggregatedList
-// with filters, zones and images; insert and delete of instances and disks, instances.stop; firewall rules, and a
+// with filters, zones and images; insert and delete of instances and disks, instances.stop, a VM's external address; firewall rules, and a
 // region's addresses, health checks, backend services and forwarding rules; endpoint groups and what is attached to
 // them; and the operations that these begin. It is an http.Handler whose paths start with /compute/v1/, and needs no
 // Project. Who gives it Changes must Close it. Safe for concurrent use.
@@ -74,6 +74,8 @@ func New(conf Config) *Server {
 	c.routes.HandleFunc(root+"zones/{zone}/operations/{name}", c.getOperation)
 	c.routes.HandleFunc("POST "+scope+"zones/{zone}/operations/{name}/wait", c.waitOperation)
 	c.routes.HandleFunc("POST "+scope+"zones/{zone}/instances/{name}/stop", c.stopInstance)
+	c.routes.HandleFunc("POST "+scope+"zones/{zone}/instances/{name}/addAccessConfig", c.addAccessConfig)
+	c.routes.HandleFunc("POST "+scope+"zones/{zone}/instances/{name}/deleteAccessConfig", c.deleteAccessConfig)
 	c.routes.HandleFunc("POST "+scope+"zones/{zone}/instances", c.insertInstance)
 	c.routes.HandleFunc("POST "+scope+"zones/{zone}/disks", c.insertDisk)
 	c.routes.HandleFunc("DELETE "+scope+"zones/{zone}/instances/{name}", c.deleteInstance)

@@ -116,6 +116,21 @@ func (m *memory) DeleteInstance(id uint64, withDisk bool) error {
 	})
 }
 
+// SetExternalIP implements compute.Changes.
+func (m *memory) SetExternalIP(id uint64, address netip.Addr) error {
+	return m.change(func() error {
+		n := m.vm(id)
+		if n < 0 {
+			return errors.New("gave an address to an instance that is not there")
+		}
+		if address.IsValid() && slices.ContainsFunc(m.vms, func(i instance.VM) bool { return i.ExternalIP == address }) {
+			return errors.New("gave an address to a second instance")
+		}
+		m.vms[n].ExternalIP = address
+		return nil
+	})
+}
+
 // AddDisk implements compute.Changes.
 func (m *memory) AddDisk(zone string, d instance.Disk) error {
 	return m.change(func() error {

@@ -38,6 +38,8 @@ type VM struct {
 	ID         uint64
 	Name, Zone string
 	Address    netip.Addr
+	// ExternalIP is the reserved address that leads to the VM alone; the zero value: none does.
+	ExternalIP netip.Addr
 	// Forwarded are the balanced addresses that are forwarded to the VM.
 	Forwarded []netip.Addr
 	// Status is the Compute API's: PROVISIONING, RUNNING, STOPPING, STOPPED, TERMINATED. LastStop is when it was last

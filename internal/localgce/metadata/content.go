@@ -68,8 +68,12 @@ func interfaceTree(i instance.VM) any {
 	for _, a := range i.Forwarded {
 		forwarded = append(forwarded, a.String())
 	}
+	access := []any{}
+	if i.ExternalIP.IsValid() {
+		access = append(access, map[string]any{"external-ip": i.ExternalIP.String(), "type": "ONE_TO_ONE_NAT"})
+	}
 	return map[string]any{
-		"access-configs": []any{}, "forwarded-ips": forwarded, "ip": i.Address.String(), "ip-aliases": []string{},
+		"access-configs": access, "forwarded-ips": forwarded, "ip": i.Address.String(), "ip-aliases": []string{},
 		"mac": instance.MAC(i.Address), "mtu": uint64(instance.MTU), "network": fmt.Sprintf("projects/%d/networks/default",
 			instance.ProjectNumber),
 		"target-instance-ips": []string{},
