@@ -33,7 +33,7 @@ func (a *Agent) keepControlPlane(ctx context.Context, in joined, end context.Can
 		duties = append(duties, func(ctx context.Context) { duty(ctx, in) })
 	}
 	duties = append(duties, func(ctx context.Context) {
-		a.backend.Run(ctx, a.document.group, func() (bool, <-chan struct{}) { return apiServerReady(a.supervisor) })
+		a.backend.Run(ctx, a.document.backends, func() (bool, <-chan struct{}) { return apiServerReady(a.supervisor) })
 	})
 	retire := func() { close(retires); <-retired }
 	duties = append(duties, func(ctx context.Context) { a.goOutOfService(ctx, in.membership, retire, end) })

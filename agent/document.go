@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/quorate/quorate/agent/datadisk"
+	"github.com/quorate/quorate/agent/endpoint"
 	"github.com/quorate/quorate/controlplane"
 	"github.com/quorate/quorate/internal/replica"
 	"github.com/quorate/quorate/internal/waits"
@@ -107,6 +108,12 @@ func (d *document) kubelet() replica.Kubelet { return d.inForce().kubelet }
 
 // group is the group of backends that the document names now; empty: it names none, or is not known yet.
 func (d *document) group() string { return d.inForce().balancer.Name }
+
+// backends is that group, and whether it may be absent.
+func (d *document) backends() endpoint.Group {
+	b := d.inForce().balancer
+	return endpoint.Group{Name: b.Name, OnDemand: b.OnDemand}
+}
 
 // snapshotInterval is the time between two snapshots.
 func (d *document) snapshotInterval() time.Duration { return d.inForce().snapshots.Duration() }

@@ -29,6 +29,10 @@ func (f *Fleet) take(ctx context.Context, s plan.Step) error {
 	case plan.DeleteResource:
 		return f.Cloud.DeleteResource(ctx, gce.Resource{Kind: gce.ResourceKind(s.Kind), Zone: s.Place.Zone,
 			Name: s.Resource, ID: s.ResourceID})
+	case plan.TakeAddress:
+		return f.Cloud.TakeAddress(ctx, s.Place, s.InstanceID, s.Address)
+	case plan.GiveAddress:
+		return f.Cloud.GiveAddress(ctx, s.Place, s.InstanceID, s.Address)
 	case plan.OrderReplicas:
 		return f.give(ctx, func(l order.Log) (order.Draft, error) { return l.CheckReplicas(strconv.Itoa(s.Replicas)) })
 	case plan.OrderLeave:
@@ -54,10 +58,24 @@ func (f *Fleet) give(ctx context.Context, check func(order.Log) (order.Draft, er
 	return err
 }
 
-// takesAway reports whether a step takes something away.
-func takesAway(a plan.Act) bool {
-	return a == plan.OrderLeave || a == plan.DeleteVM || a == plan.DeleteDisk || a == plan.DeleteResource
+// takesAway reports whether a step takes something away. The load balancer's other parts lead nowhere once its
+// forwarding rule is gone, so nobody misses them.
+func takesAway(s plan.Step) bool {
+	switch s.Act {
+	case plan.OrderLeave, plan.DeleteVM, plan.DeleteDisk, plan.TakeAddress:
+		return true
+	case plan.DeleteResource:
+		return s.Kind == plan.RuleKind
+	}
+	return false
 }
 
 // waits reports whether a step only waits for what the agents do.
-func waits(a plan.Act) bool { return a == plan.AwaitJoined || a == plan.AwaitLeft }
+func waits(a plan.Act) bool {
+	return a == plan.AwaitJoined || a == plan.AwaitLeft || a == plan.AwaitAttached
+}
+
+// beginsOutage reports whether nobody reaches the endpoint from a step on until the next one has taken effect.
+func beginsOutage(s *plan.Step) bool {
+	return s != nil && (s.Act == plan.TakeAddress || s.Act == plan.DeleteResource && s.Kind == plan.RuleKind)
+}

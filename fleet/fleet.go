@@ -23,6 +23,16 @@ type Cloud interface {
 	Surroundings(ctx context.Context, s gce.Surroundings) (wanted, there []gce.Resource, err error)
 	InsertResource(ctx context.Context, r gce.Resource) error
 	DeleteResource(ctx context.Context, r gce.Resource) error
+	Addresses
+}
+
+// Addresses are who has the endpoint's address of a load balancer on demand, and who is attached to its groups. To give
+// what a VM has, and to take what it has not, is done. It retries by itself.
+type Addresses interface {
+	GiveAddress(ctx context.Context, p replica.Place, instanceID, address string) error
+	TakeAddress(ctx context.Context, p replica.Place, instanceID, address string) error
+	// IsAttached says whether a VM is in the endpoint group of a name in its zone.
+	IsAttached(ctx context.Context, group string, p replica.Place) (bool, error)
 }
 
 // Cluster is the cluster's bucket: the record, and the replicas' reports. It retries by itself.

@@ -109,7 +109,7 @@ func (f *Fleet) readLists(ctx context.Context, r *Reading) error {
 		boots[replica.Place{Zone: v.Zone, Name: v.Boot.Name}] = true
 		r.Inventory.VMs = append(r.Inventory.VMs, plan.VM{Place: v.Place, InstanceID: v.InstanceID, Status: v.Status,
 			Image: v.Image, DataDisk: v.DataDisk, Replaces: v.Labels[ReplacesLabel], Differs: f.differences(v, disks),
-			Young: time.Since(v.Created) < time.Hour})
+			Young: time.Since(v.Created) < time.Hour, ExternalIP: v.ExternalIP})
 	}
 	for _, d := range disks {
 		if boots[replica.Place{Zone: d.Zone, Name: d.Name}] {

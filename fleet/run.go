@@ -167,7 +167,7 @@ func (r *run) carryOut(ctx context.Context, w plan.Wish) error {
 	r.seen, r.gone, r.waiting, r.around = nil, map[string]bool{}, map[string]begun{}, nil
 	for {
 		if err := ctx.Err(); err != nil {
-			return fmt.Errorf("interrupted between two steps: %w", ErrStopped)
+			return fmt.Errorf("interrupted between two steps: %s%w", r.outage(), ErrStopped)
 		}
 		rd, _ := r.read(ctx, r.seen, r.gone) // what could not be read is waited for
 		if rd.fault == nil {
@@ -186,7 +186,7 @@ func (r *run) carryOut(ctx context.Context, w plan.Wish) error {
 			r.seen = rd.Seen
 		}
 		switch {
-		case ended && t.step != nil && takesAway(t.step.Act): // it needs a report that is newer than this reading
+		case ended && t.step != nil && takesAway(*t.step): // it needs a report that is newer than this reading
 			continue
 		case t.err != nil:
 			return t.err
@@ -231,7 +231,7 @@ func (r *run) step(ctx context.Context, s plan.Step) error {
 	stop := context.AfterFunc(ctx, func() { time.AfterFunc(grace, cancel) })
 	defer stop()
 	if err := r.take(inner, s); err != nil {
-		return fmt.Errorf("%s %w: %w", s.What, err, ErrStopped)
+		return fmt.Errorf("%s %w: %s%w", s.What, err, r.outage(), ErrStopped)
 	}
 	if s.Act == plan.DeleteVM {
 		r.gone[s.InstanceID] = true
@@ -242,6 +242,14 @@ func (r *run) step(ctx context.Context, s plan.Step) error {
 	}
 	r.tell(Event{Ended: &s, Took: time.Since(began)})
 	return nil
+}
+
+// outage says so where the step that ended last has begun one.
+func (r *run) outage() string {
+	if beginsOutage(r.last) {
+		return "nobody reaches the endpoint now; "
+	}
+	return ""
 }
 
 // endWaits forgets the waits that a turn shows to be over, and reports whether a step was among them. A reading that

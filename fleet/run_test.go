@@ -12,6 +12,7 @@ import (
 
 	"github.com/quorate/quorate/fleet"
 	"github.com/quorate/quorate/fleet/plan"
+	"github.com/quorate/quorate/internal/gce"
 	"github.com/quorate/quorate/internal/localgce/instance"
 	"github.com/quorate/quorate/internal/replica"
 )
@@ -27,6 +28,10 @@ func fleetOf(w *world) *fleet.Fleet {
 		f.Document.Endpoint = replica.Endpoint{InternalIP: "10.128.0.99", Port: 443}
 		f.Document.GCE.LoadBalancer = replica.LoadBalancer{Type: replica.InternalBalancer, Name: "prod-1"}
 		f.Document.GCE.Firewall.APISources = []string{"10.128.0.0/20"}
+	}
+	if w.onDemand {
+		f.Document.Endpoint = replica.Endpoint{ExternalIP: externalIP, Port: 443}
+		f.Document.GCE.LoadBalancer = replica.LoadBalancer{Type: replica.ExternalBalancer, Name: "prod-1", OnDemand: true}
 	}
 	return f
 }
@@ -71,6 +76,16 @@ var commands = []command{
 	{"create 3 and what surrounds them", 0, plan.Wish{Kind: plan.Create, Count: 3}, rules{}, 3, 3, 0, "", 10},
 	{"delete, with what surrounds them", 3, plan.Wish{Kind: plan.Delete}, rules{all: true}, 0, -1, 0, "", -1},
 	{"delete", 3, plan.Wish{Kind: plan.Delete}, rules{all: true}, 0, -1, 0, "", 0},
+
+	{"create 1, the balancer on demand", 0, plan.Wish{Kind: plan.Create, Count: 1}, rules{onDemand: true}, 1, 1, 0, "", 1},
+	{"add the second, the balancer on demand", 1, plan.Wish{Kind: plan.Add, Interrupt: true}, rules{onDemand: true}, 2, 1,
+		0, "", 7},
+	{"remove the last but one, the balancer on demand", 2, plan.Wish{Kind: plan.Remove, Name: "master-b", DropDisk: true,
+		Interrupt: true}, rules{target: "1004", dropDisks: true, onDemand: true}, 1, 1, 0, "", 1},
+	{"replace the only one, the balancer on demand", 1, plan.Wish{Kind: plan.Replace, Name: "master-a", DropDisk: true,
+		Interrupt: true}, rules{target: "1002", dropDisks: true, onDemand: true}, 1, 1, 0, "", 1},
+	{"roll the only one, the balancer on demand", 1, plan.Wish{Kind: plan.Roll, Image: newImage, Interrupt: true},
+		rules{inPlace: true, interrupts: true, onDemand: true}, 1, 1, 0, newImage, 1},
 }
 
 // inWorld runs a test in a world whose agents live, in time that passes at once.
@@ -89,12 +104,27 @@ func inWorld(t *testing.T, replicas int, do func(t *testing.T, w *world)) {
 func (c command) inWorld(t *testing.T, do func(t *testing.T, w *world)) {
 	t.Helper()
 	inWorld(t, c.replicas, func(t *testing.T, w *world) {
-		if w.surrounded = c.around != 0; c.around < 0 {
+		if w.onDemand = c.rules.onDemand; w.onDemand {
+			w.around[link(addressOf(w))] = addressOf(w)
+			if c.replicas == 1 {
+				w.vms[place(0)].ExternalIP = externalIP
+			}
+		} else {
+			w.surrounded = c.around != 0
+		}
+		if c.around < 0 || w.onDemand && c.replicas > 1 {
 			surround(t, fleetOf(w))
 			w.changes = 0
 		}
 		do(t, w)
 	})
+}
+
+// addressOf is the address that somebody has reserved.
+func addressOf(w *world) gce.Resource {
+	r := fleetOf(w).Wanted().Resources()[0]
+	r.ID, r.Name = "9", "prod-1"
+	return r
 }
 
 // surround makes all that the document asks for.
@@ -105,6 +135,9 @@ func surround(t *testing.T, f *fleet.Fleet) {
 		t.Fatal(err, wanted)
 	}
 	for _, r := range wanted {
+		if r.Kind == gce.Address && !r.Made {
+			continue
+		}
 		if err := f.Cloud.InsertResource(t.Context(), r); err != nil {
 			t.Fatal(err)
 		}
@@ -147,6 +180,9 @@ func (c command) check(t *testing.T, w *world) {
 	}
 	for _, p := range w.places() {
 		v := w.vms[p]
+		if has := v.ExternalIP == externalIP; has != (c.rules.onDemand && c.around == 1) {
+			t.Errorf("VM %s has the external address: %t", p, has)
+		}
 		as := v.Image == c.rolled && v.MachineType == "e2-standard-4" && len(v.Tags) == 2 && v.Labels["team"] == "infra" &&
 			v.Metadata["quorate-cluster"] != ""
 		if c.rolled != "" && !as || !w.alive(p) {
@@ -241,7 +277,8 @@ func (c command) again(w *world) error {
 
 // isDone: the command was done, and would do another one.
 func (c command) isDone(w *world) bool {
-	return len(w.vms) == c.vms && (c.wish.Kind == plan.Add || c.wish.Name == "" && c.wish.Zone != "") && !w.begun()
+	return len(w.vms) == c.vms && (c.wish.Kind == plan.Add || c.wish.Name == "" && c.wish.Zone != "") && !w.begun() &&
+		(!w.onDemand || len(w.left()) == c.around)
 }
 
 // unlessGone is an error of the command, unless it was done and there is nobody of that name any more.

@@ -23,7 +23,7 @@ func (f *Fleet) vmSpec(s plan.Step) gce.VMSpec {
 	v := gce.VMSpec{Name: s.Place.Name, MachineType: g.MachineType, Image: s.Image, ServiceAccount: g.ServiceAccount,
 		Network:  linkTo(g.Network, "projects/"+g.Project+"/global/networks/"),
 		BootDisk: gce.DiskSpec{Type: g.BootDisk.Type, SizeGB: g.BootDisk.SizeGB, Labels: f.labels()},
-		DataDisk: s.Disk, DeviceName: f.DataDevice, Tags: g.Tags,
+		DataDisk: s.Disk, DeviceName: f.DataDevice, ExternalIP: s.Address, Tags: g.Tags,
 		Labels: f.labels(ReplacesLabel, s.Replaces), Metadata: maps.Clone(f.Metadata)}
 	if g.Subnetwork != "" {
 		v.Subnetwork = linkTo(g.Subnetwork, fmt.Sprintf("projects/%s/regions/%s/subnetworks/", g.Project, g.Region))

@@ -33,20 +33,54 @@ func (f *Fleet) Wanted() gce.Surroundings {
 }
 
 // readSurroundings reads what surrounds the masters, for the commands that make it and take it away. Once all is as it
-// is wanted, it is not read again: what was read is given back with each reading.
+// is wanted, it is not read again: what was read is given back with each reading. A load balancer on demand is read by
+// each command and each time: another one may have moved the address.
 func (r *run) readSurroundings(ctx context.Context, k plan.Kind, to *Reading) {
-	if k != plan.Create && k != plan.Delete || !r.asks() {
+	onDemand := r.Document.LoadBalancer().OnDemand
+	if !r.asks() || k != plan.Create && k != plan.Delete && !onDemand {
 		return
 	}
-	if r.around == nil {
+	if r.around == nil || onDemand {
 		wanted, there, err := r.Cloud.Surroundings(ctx, r.Wanted())
 		if err != nil {
 			to.fault = err
 			return
 		}
 		r.around = &plan.Surroundings{Wanted: resourcesOf(wanted), There: resourcesOf(there)}
+		if onDemand {
+			if r.around.Address, err = r.readAddress(ctx, there, to); err != nil {
+				to.fault = err
+				return
+			}
+		}
 	}
 	to.Surroundings = *r.around
+}
+
+// readAddress reads who has the endpoint's address. While a VM has it, also who is attached: what takes it from there
+// waits for them.
+func (r *run) readAddress(ctx context.Context, there []gce.Resource, to *Reading) (*plan.Address, error) {
+	a := &plan.Address{Number: r.Document.Endpoint.ExternalIP}
+	groups := false
+	for _, one := range there {
+		groups = groups || one.Kind == gce.EndpointGroup
+		for _, u := range one.Users {
+			a.Users = append(a.Users, plan.User{Kind: string(u.Kind), Zone: u.Zone, Name: u.Name})
+		}
+	}
+	if !groups || len(a.Users) != 1 || a.Users[0].Kind != plan.InstanceKind {
+		return a, nil
+	}
+	for _, v := range to.VMs {
+		is, err := r.Cloud.IsAttached(ctx, r.Document.LoadBalancer().Name, v.Place)
+		if err != nil {
+			return nil, err
+		}
+		if is {
+			a.Attached = append(a.Attached, v.Place)
+		}
+	}
+	return a, nil
 }
 
 func resourcesOf(list []gce.Resource) (out []plan.Resource) {

@@ -24,6 +24,9 @@ const (
 	wellLimit = 5 * time.Minute
 	// leaveLimit bounds the wait for a member to leave: a snapshot may come first, and the hand-over.
 	leaveLimit = 10 * time.Minute
+	// attachLimit bounds the wait for an agent to put its VM into a group that was just made: it asks each half minute,
+	// and Google takes as long.
+	attachLimit = 3 * time.Minute
 )
 
 // turn is what follows from one reading: a step to take, something to wait for, an error, or, with none of these, the
@@ -67,7 +70,7 @@ func next(w plan.Wish, r Reading, p plan.Plan, err error) turn {
 	switch {
 	case waits(s.Act):
 		return turn{wait: r.awaits(s)}
-	case takesAway(s.Act) && w.Kind != plan.Delete && !r.Fresh:
+	case takesAway(s) && w.Kind != plan.Delete && !r.Fresh:
 		return turn{wait: &wait{key: "leader", what: "a new report of etcd's leader", limit: leaderLimit,
 			otherwise: &plan.Refusal{Name: plan.MembersUnknown,
 				Why:  "etcd's leader has not reported since the step before, so nothing is taken away.",
@@ -101,9 +104,12 @@ func (r Reading) underWay(t turn) turn {
 // awaits is the wait that a step is.
 func (r Reading) awaits(s plan.Step) *wait {
 	w := &wait{key: string(s.Act) + " " + s.Place.String(), step: &s}
-	if s.Act == plan.AwaitLeft {
+	switch s.Act {
+	case plan.AwaitLeft:
 		w.limit, w.what = leaveLimit, r.leaves(s.Place)
-	} else {
+	case plan.AwaitAttached:
+		w.limit, w.what = attachLimit, "its agent has not attached it yet"
+	default:
 		w.limit, w.what = joinLimit, r.joins(s.Place)
 	}
 	w.otherwise = fmt.Errorf("waited %s for %s: %s; 'quorate health' says what is wrong; %w", w.limit, s.Place, w.what,

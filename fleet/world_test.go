@@ -46,6 +46,10 @@ type world struct {
 	// around are the resources around the masters, by their links. surrounded: the document asks for them.
 	around     map[string]gce.Resource
 	surrounded bool
+	// onDemand: it asks for a load balancer on demand. attach puts a VM into its group, as its agent does; nil: in this
+	// world they are in it as soon as the group is there.
+	onDemand bool
+	attach   func(replica.Place)
 	// left lists them, wherever they are.
 	left func() []string
 	ids  int
@@ -69,6 +73,8 @@ type rules struct {
 	target string
 	// dropDisks: data disks may go.
 	dropDisks bool
+	// onDemand: the load balancer is made on demand, and its parts may go.
+	onDemand bool
 }
 
 type vm struct {
@@ -109,7 +115,16 @@ func (w *world) live(ctx context.Context) {
 	for ctx.Err() == nil {
 		w.mu.Lock()
 		w.tick()
+		var live []replica.Place
+		for _, p := range w.places() {
+			if w.attach != nil && w.alive(p) && w.leaveOf(p) == nil {
+				live = append(live, p)
+			}
+		}
 		w.mu.Unlock()
+		for _, p := range live {
+			w.attach(p)
+		}
 		select {
 		case <-ctx.Done():
 		case <-time.After(time.Second):
@@ -434,11 +449,64 @@ func (w *world) InsertVM(_ context.Context, zone string, v gce.VMSpec) error {
 func (w *world) insertVM(p replica.Place, v gce.VMSpec) {
 	w.disks[p.Zone+"/"+v.DataDisk].Users = []string{p.Name}
 	one := gce.FleetVM{Labels: v.Labels, Image: v.Image, DataDisk: v.DataDisk, MachineType: v.MachineType,
-		Boot: v.BootDisk, Network: v.Network, Subnetwork: v.Subnetwork, ServiceAccount: v.ServiceAccount, Tags: v.Tags,
+		ExternalIP: v.ExternalIP, Boot: v.BootDisk, Network: v.Network, Subnetwork: v.Subnetwork, ServiceAccount: v.ServiceAccount,
+		Tags:     v.Tags,
 		Metadata: v.Metadata}
 	one.Created = time.Now()
 	one.VM = replica.VM{Place: p, InstanceID: w.id(), Status: "RUNNING"}
 	w.vms[p] = &vm{FleetVM: one, booted: time.Now()}
+}
+
+// externalIP is the endpoint's address of a load balancer on demand.
+const externalIP = "203.0.113.10"
+
+// users are who has it.
+func (w *world) users() (out []gce.User) {
+	for _, p := range w.places() {
+		if w.vms[p].ExternalIP == externalIP {
+			out = append(out, gce.User{Kind: gce.Instance, Zone: p.Zone, Name: p.Name})
+		}
+	}
+	if _, found := w.around[link(gce.Resource{Kind: gce.ForwardingRule, Name: "prod-1"})]; found && w.onDemand {
+		out = append(out, gce.User{Kind: gce.ForwardingRule, Name: "prod-1"})
+	}
+	return out
+}
+
+// GiveAddress refuses what somebody else has.
+func (w *world) GiveAddress(_ context.Context, p replica.Place, id, address string) error {
+	return w.change(func() error {
+		v := w.vms[p]
+		switch {
+		case v == nil || v.InstanceID != id:
+			return errors.New("there is no such VM")
+		case v.ExternalIP == address:
+			return nil
+		case len(w.users()) > 0:
+			return errors.New("the address is in use")
+		}
+		v.ExternalIP = address
+		return nil
+	})
+}
+
+// TakeAddress needs a report of the leader, as what else takes something away.
+func (w *world) TakeAddress(_ context.Context, p replica.Place, id, address string) error {
+	return w.change(func() error {
+		w.proven("an address is taken")
+		if v := w.vms[p]; v != nil && v.InstanceID == id && v.ExternalIP == address {
+			v.ExternalIP = ""
+		}
+		return nil
+	})
+}
+
+// IsAttached says so of all that live, as soon as there is a group.
+func (w *world) IsAttached(_ context.Context, group string, p replica.Place) (bool, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	_, found := w.around[link(gce.Resource{Kind: gce.EndpointGroup, Zone: p.Zone, Name: group})]
+	return found && w.alive(p), nil
 }
 
 // setAddress gives a VM an external address, or none, as the Compute API does.
@@ -482,6 +550,9 @@ func (w *world) Surroundings(_ context.Context, s gce.Surroundings) (wanted, the
 	wanted = s.Resources()
 	for _, r := range wanted {
 		if is, found := w.around[link(r)]; found {
+			if is.Users = nil; r.Kind == gce.Address {
+				is.Users = w.users()
+			}
 			there = append(there, is)
 		}
 	}
@@ -502,6 +573,9 @@ func (w *world) InsertResource(_ context.Context, r gce.Resource) error {
 		if _, found := w.around[link(gce.Resource{Kind: needs, Name: r.Name})]; needs != "" && !found {
 			return fmt.Errorf("%s %s needs a %s", r.Kind, r.Name, needs)
 		}
+		if r.Kind == gce.ForwardingRule && len(w.users()) > 0 {
+			return errors.New("the address is in use")
+		}
 		r.ID = w.id()
 		w.around[link(r)] = r
 		return nil
@@ -521,7 +595,7 @@ func (w *world) DeleteResource(_ context.Context, r gce.Resource) error {
 		if _, used := w.around[link(gce.Resource{Kind: user, Name: r.Name})]; used {
 			return fmt.Errorf("%s %s is in use", r.Kind, r.Name)
 		}
-		if is.ID != r.ID || !is.Made || !w.rules.all || len(w.vms) > 0 {
+		if is.ID != r.ID || !is.Made || !w.rules.onDemand && (!w.rules.all || len(w.vms) > 0) {
 			w.t.Errorf("%s %s is deleted: %+v", r.Kind, r.Name, is)
 		}
 		delete(w.around, link(r))

@@ -15,11 +15,28 @@ import (
 // Balancer is this VM's place among the backends of the endpoint's load balancer. group is what the document calls them
 // by. The calls try again for a while; what they return as an error may pass all the same.
 type Balancer interface {
-	// Attach makes sure that this VM is a backend, and says whether it was not. Nothing is done about others.
+	// Attach makes sure that this VM is a backend, and says whether it was not. Nothing is done about others. Where there
+	// is no such group, the error is a *NoGroup.
 	Attach(ctx context.Context, group string) (attached bool, err error)
 	// Detach makes sure that it is none, and says whether it was. It returns once new connections go elsewhere. Without
 	// the group it is none.
 	Detach(ctx context.Context, group string) (detached bool, err error)
+}
+
+// NoGroup says that the group is not there.
+type NoGroup struct{ Err error }
+
+// Error implements error.
+func (n *NoGroup) Error() string { return n.Err.Error() }
+
+// Unwrap is why that is known.
+func (n *NoGroup) Unwrap() error { return n.Err }
+
+// Group is what the document calls the backends by; without a name it has none.
+type Group struct {
+	Name string
+	// OnDemand: there is no group while there is one master, and nothing is wrong then.
+	OnDemand bool
 }
 
 // endpointNotAttached is the wait for this VM to be a backend.
@@ -107,7 +124,7 @@ func (p *Backend) alone(ctx context.Context, call func() (bool, error)) (changed
 // out or made the VM anew, until ctx is done. wanted is the group that the document names now, serves says whether the
 // apiserver is ready, and what closes when that may have changed. That it is not ready is no reason to take the VM out:
 // the load balancer's health check knows, and where all are so it sends clients to each of them.
-func (p *Backend) Run(ctx context.Context, wanted func() string, serves func() (bool, <-chan struct{})) {
+func (p *Backend) Run(ctx context.Context, wanted func() Group, serves func() (bool, <-chan struct{})) {
 	balancer, _ := p.known()
 	if balancer == nil {
 		return
@@ -119,7 +136,7 @@ func (p *Backend) Run(ctx context.Context, wanted func() string, serves func() (
 		group := wanted()
 		rest := jittered(endpointPeriod)
 		switch {
-		case group == "":
+		case group.Name == "":
 			p.waits.Release(endpointNotAttached)
 			p.in("")
 		case ready && !p.attach(ctx, balancer, group):
@@ -146,8 +163,9 @@ func jittered(period time.Duration) time.Duration {
 	return period - period/5 + b.Next()
 }
 
-// attach says whether this VM is a backend now.
-func (p *Backend) attach(ctx context.Context, b Balancer, group string) bool {
+// attach says whether all is as it should be: this VM is a backend now, or there is no group on demand.
+func (p *Backend) attach(ctx context.Context, b Balancer, wanted Group) bool {
+	group := wanted.Name
 	bounded, cancel := context.WithTimeout(ctx, attachTimeout)
 	defer cancel()
 	attached, err := p.alone(bounded, func() (bool, error) {
@@ -158,6 +176,11 @@ func (p *Backend) attach(ctx context.Context, b Balancer, group string) bool {
 	})
 	if ctx.Err() != nil || p.isOut() {
 		return false
+	}
+	if absent := new(NoGroup); wanted.OnDemand && errors.As(err, &absent) {
+		p.waits.Release(endpointNotAttached)
+		p.in("")
+		return true
 	}
 	if err != nil {
 		p.waits.HoldFor(endpointNotAttached, err, "It is tried again by itself, within half a minute. Until then the load "+

@@ -3,6 +3,7 @@ package endpoint
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"slices"
 	"strings"
@@ -76,6 +77,8 @@ type kept struct {
 	backend *Backend
 	tracker *waits.Tracker
 	group   string // what the document names
+	// onDemand: there may be no such group.
+	onDemand bool
 	// set says whether the apiserver is ready; nothing but time passes else.
 	set func(ready bool)
 	// name changes the document.
@@ -95,10 +98,10 @@ func newKept(t *testing.T) *kept {
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		wanted := func() string {
+		wanted := func() Group {
 			mu.Lock()
 			defer mu.Unlock()
-			return k.group
+			return Group{k.group, k.onDemand}
 		}
 		p.Run(ctx, wanted, func() (bool, <-chan struct{}) {
 			mu.Lock()
@@ -157,6 +160,33 @@ func TestAVMIsAttachedOnceItsAPIServerIsReady(t *testing.T) {
 		}
 		if len(b.tracker.All()) > 0 {
 			t.Errorf("waits: %+v", b.tracker.All())
+		}
+	})
+}
+
+// A group that is absent is no wait where the load balancer is made on demand. Whatever else keeps the VM from being
+// attached is one.
+func TestAGroupOnDemandMayBeAbsent(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newKept(t)
+		b.onDemand = true
+		b.change(func() { b.refused = fmt.Errorf("asked: %w", &NoGroup{errors.New("there is no group demo")}) })
+		b.set(true)
+		time.Sleep(10 * endpointPeriod)
+		if all, n := b.tracker.All(), len(b.took()); len(all) > 0 || n < 9 || n > 15 {
+			t.Errorf("waits %+v, asked %d times in five minutes", all, n)
+		}
+		b.change(func() { b.refused = errors.New("no permission") })
+		time.Sleep(endpointPeriod)
+		synctest.Wait()
+		if len(b.tracker.All()) == 0 {
+			t.Error("a permission is missing, and that is no wait")
+		}
+		b.change(func() { b.refused = nil })
+		time.Sleep(2 * endpointPeriod)
+		synctest.Wait()
+		if !b.attached || len(b.tracker.All()) > 0 {
+			t.Errorf("the group is there: attached %t, waits %+v", b.attached, b.tracker.All())
 		}
 	})
 }

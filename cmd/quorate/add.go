@@ -21,6 +21,7 @@ joined is gone on with.` + checkText + planText,
 		}}
 	f.add(cmd)
 	f.addSkipChecks(cmd)
+	addAcceptOutage(cmd, &w.Interrupt)
 	f.addZone(cmd, &w.Zone, "the zone; where it is not given, the one of the document's that has the fewest masters")
 	return cmd
 }

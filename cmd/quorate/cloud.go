@@ -2,10 +2,12 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 
 	"github.com/quorate/quorate/agent"
+	"github.com/quorate/quorate/agent/endpoint"
 	"github.com/quorate/quorate/internal/gce"
 	"github.com/quorate/quorate/internal/record/bucket"
 	"github.com/quorate/quorate/internal/replica"
@@ -56,7 +58,12 @@ type balancer struct {
 
 // Attach implements agent.Balancer.
 func (b balancer) Attach(ctx context.Context, group string) (attached bool, err error) {
-	return b.compute.Attach(ctx, group, gce.Endpoint{Place: b.self.Place, Address: b.self.Address()})
+	attached, err = b.compute.Attach(ctx, group, gce.Endpoint{Place: b.self.Place, Address: b.self.Address()})
+	var refused *gce.Refused
+	if errors.As(err, &refused) && refused.Reason == gce.NotFound {
+		err = &endpoint.NoGroup{Err: err}
+	}
+	return attached, err
 }
 
 // Detach implements agent.Balancer.

@@ -11,6 +11,7 @@ import (
 func newCreate() *cobra.Command {
 	var f fleetFlags
 	var zones []string
+	var accept bool
 	var access access
 	cmd := &cobra.Command{Use: "create", Short: "Make a cluster: its record, and the VMs and disks of its masters",
 		Args: command.NoArguments,
@@ -41,7 +42,7 @@ under the cluster's name. The current context stays, unless --use is given. It s
 			if err := access.check(c); err != nil {
 				return err
 			}
-			err = f.carryOut(cmd, plan.Wish{Kind: plan.Create, Zones: zones}, f.asking(cmd))
+			err = f.carryOut(cmd, plan.Wish{Kind: plan.Create, Zones: zones, Interrupt: accept}, f.asking(cmd))
 			if err == nil && !f.dryRun {
 				access.grant(cmd, &f.Flags, c)
 			}
@@ -50,6 +51,7 @@ under the cluster's name. The current context stays, unless --use is given. It s
 	f.add(cmd)
 	f.AddFile(cmd)
 	f.addSkipChecks(cmd)
+	addAcceptOutage(cmd, &accept)
 	access.add(cmd)
 	cmd.Flags().StringArrayVar(&zones, "zone", nil, "a zone in which masters are made, once for each; the document's "+
 		"where it is not given")

@@ -26,6 +26,7 @@ Its data disk is kept, unless --delete-disk is given. A VM that is away, or gone
 	f.add(cmd)
 	f.addZone(cmd, &w.Zone, "the zone that it is in")
 	addDeleteDisk(cmd, &w.DropDisk)
+	addAcceptOutage(cmd, &w.Interrupt)
 	cmd.ValidArgsFunction = command.Completing(f.ReplicaNames)
 	return cmd
 }

@@ -25,8 +25,8 @@ With --in-place its VM is deleted and made anew under its name, with its data di
 			case w.InPlace && w.DropDisk:
 				return fault.Usage("--delete-disk: in its place a master keeps its disk, and with " +
 					"--new-disk the former one is kept; leave it out")
-			case !w.InPlace && (w.Interrupt || w.Again):
-				return fault.Usage("--accept-outage and --again are for --in-place and --new-disk alone")
+			case !w.InPlace && w.Again:
+				return fault.Usage("--again is for --in-place and --new-disk alone")
 			}
 			return f.carryOut(cmd, w, f.asking(cmd))
 		}}
@@ -41,8 +41,9 @@ With --in-place its VM is deleted and made anew under its name, with its data di
 	return cmd
 }
 
-// addAcceptOutage adds the flag without which the only master is not made anew.
+// addAcceptOutage adds the flag without which the only master is not made anew, and the address of a load balancer on
+// demand does not move.
 func addAcceptOutage(cmd *cobra.Command, accept *bool) {
-	cmd.Flags().BoolVar(accept, "accept-outage", false, "go on where there is one master, so that nobody is served "+
-		"while it is away")
+	cmd.Flags().BoolVar(accept, "accept-outage", false, "go on where nobody is served for a time: the only master is "+
+		"away, or the endpoint's address moves (gce.loadBalancer.onDemand)")
 }

@@ -123,8 +123,8 @@ func (s Surroundings) rule() Resource {
 	return s.Wanted[at]
 }
 
-// unserved are those whose addition ended before the forwarding rule was made: a command made them within the last hour,
-// and there is none yet. Who runs the command again wants that one, and not another.
+// unserved are those whose addition ended before the forwarding rule was made: a command made them within the last
+// hour, and there is none yet. Who runs the command again wants that one, and not another.
 func (i Inventory) unserved() (out []replica.Place) {
 	if _, found := i.Surroundings.find(i.Surroundings.rule()); found || i.Surroundings.Address == nil {
 		return nil

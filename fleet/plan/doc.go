@@ -18,8 +18,8 @@
 //   - No step leaves fewer voters in touch than a quorum. What would is refused, and the refusal says why. A cluster of
 //     one replica is replaced in its place only where the operator accepts that nobody is served meanwhile.
 //   - A data disk is deleted only where the operator asked for it, by its numeric id, and after its VM.
-//   - The address of a load balancer on demand is taken from who has it only where the operator accepts the outage. While
-//     nobody has it, the next step gives it to who is to have it.
+//   - The address of a load balancer on demand is taken from who has it only where the operator accepts the outage.
+//     While nobody has it, the next step gives it to who is to have it.
 //
 // It reads no clock, asks nobody, and knows no load balancer but as resources with fields, and by who has the address.
 package plan

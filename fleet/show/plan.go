@@ -40,7 +40,7 @@ func risk(s plan.Step) (out []string) {
 	switch {
 	case r.Undo != "":
 		out = append(out, "To undo it: "+r.Undo)
-	case s.Act != plan.AwaitJoined:
+	case s.Act != plan.AwaitJoined && s.Act != plan.AwaitAttached:
 		out = append(out, "It cannot be undone.")
 	}
 	return out

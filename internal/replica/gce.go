@@ -61,6 +61,10 @@ type LoadBalancer struct {
 	// Name is that of the load balancer's parts: forwarding rule, backend service, health check, and the endpoint group
 	// of each zone. The cluster's name where it is not given.
 	Name string `yaml:"name,omitempty" json:"name,omitempty"`
+	// OnDemand has the load balancer made when a second master is added, and deleted when the last but one is removed.
+	// The VM of the only master has endpoint.externalIP itself. Each of these two moves takes about a minute without
+	// endpoint. It is for type external alone.
+	OnDemand bool `yaml:"onDemand,omitempty" json:"onDemand,omitempty"`
 }
 
 // GCEDisk is how a disk of a master is made.

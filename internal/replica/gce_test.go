@@ -55,6 +55,8 @@ func TestWhichLoadBalancerTheMastersAreBehind(t *testing.T) {
 		{"an external one", replica.LoadBalancer{Type: "external"}, replica.LoadBalancer{Type: "external", Name: "demo"}},
 		{"an internal one with a name", replica.LoadBalancer{Type: "internal", Name: "lb"},
 			replica.LoadBalancer{Type: "internal", Name: "lb"}},
+		{"an external one on demand", replica.LoadBalancer{Type: "external", OnDemand: true},
+			replica.LoadBalancer{Type: "external", Name: "demo", OnDemand: true}},
 	} {
 		c := withGCE()
 		c.GCE.LoadBalancer, c.Endpoint.InternalIP = tc.document, "10.128.0.99"
@@ -155,6 +157,10 @@ func TestWhatVMsCannotBeMadeOf(t *testing.T) {
 		{"an unknown load balancer", "gce.loadBalancer.type", func(g *replica.GCE) { g.LoadBalancer.Type = "global" }},
 		{"a load balancer's name in capitals", "gce.loadBalancer.name",
 			func(g *replica.GCE) { g.LoadBalancer = replica.LoadBalancer{Type: "external", Name: "LB"} }},
+		{"an internal load balancer on demand, and without an address", "gce.loadBalancer.type gce.loadBalancer.onDemand",
+			func(g *replica.GCE) { g.LoadBalancer = replica.LoadBalancer{Type: "internal", OnDemand: true} }},
+		{"no load balancer, on demand", "gce.loadBalancer.onDemand",
+			func(g *replica.GCE) { g.LoadBalancer = replica.LoadBalancer{Type: "none", OnDemand: true} }},
 		{"an internal load balancer without an address", "gce.loadBalancer.type",
 			func(g *replica.GCE) { g.LoadBalancer.Type = "internal" }},
 		{"an address for a range", "gce.firewall.apiSources[0]",

@@ -81,6 +81,10 @@ func (c *Cluster) validateGCE(f *Faults) {
 		}
 	}
 	oneOf(f, "gce.loadBalancer.type", g.LoadBalancer.Type, ExternalBalancer, InternalBalancer, NoBalancer)
+	if g.LoadBalancer.OnDemand && g.LoadBalancer.Type != ExternalBalancer {
+		f.add("gce.loadBalancer.onDemand", "true", "false, or gce.loadBalancer.type "+ExternalBalancer+
+			": an internal address is no VM's")
+	}
 	if name := g.LoadBalancer.Name; name != "" {
 		matches("loadBalancer.name", name, gceName, gceNameRule+"; the cluster's name where it is not given")
 	}

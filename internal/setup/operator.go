@@ -29,6 +29,10 @@ var (
 		"compute.networks.use", "compute.regionBackendServices.use", "compute.regionHealthChecks.useReadOnly",
 		"compute.regionOperations.get"}
 	externalAddress = []string{"compute.addresses.use"}
+	// onDemand is what it takes to move an external address between VMs and a load balancer on demand, which needs to be
+	// read and made by whoever adds a master.
+	onDemand = []string{"compute.instances.addAccessConfig", "compute.instances.deleteAccessConfig",
+		"compute.subnetworks.useExternalIp"}
 	internalAddress = []string{"compute.addresses.createInternal", "compute.addresses.useInternal"}
 	// balancerParts are the kinds of the load balancer's parts that are made.
 	balancerParts = []string{"regionHealthChecks", "networkEndpointGroups", "regionBackendServices", "forwardingRules"}
@@ -49,13 +53,20 @@ func ToMakeMasters(c *replica.Cluster, around bool) Permissions {
 		project = append(project, ruleRights...)
 		project = append(project, getAndCreate("firewalls")...)
 	}
-	if balancer := c.LoadBalancer().Type; around && balancer != "" {
+	around = around || c.LoadBalancer().OnDemand // each command reads them
+	if balancer := c.LoadBalancer(); around && balancer.Type != "" {
 		project = append(project, balanceUses...)
 		for _, kind := range balancerParts {
 			project = append(project, getAndCreate(kind)...)
 		}
 		address := externalAddress
-		if balancer == replica.InternalBalancer {
+		if balancer.OnDemand {
+			project = append(project, onDemand...)
+		}
+		if balancer.OnDemand && len(c.GCE.Firewall.APISources) > 0 {
+			project = append(project, "compute.firewalls.get") // they are read with the rest
+		}
+		if balancer.Type == replica.InternalBalancer {
 			address = internalAddress
 		}
 		project = append(project, address...)

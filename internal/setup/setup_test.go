@@ -263,9 +263,12 @@ func TestTheGuideHasEachPermission(t *testing.T) {
 	c := &replica.Cluster{GCE: &replica.GCE{Image: "family/x", Tags: []string{"t"},
 		Firewall:     replica.GCEFirewall{APISources: []string{"10.0.0.0/8"}},
 		LoadBalancer: replica.LoadBalancer{Type: replica.ExternalBalancer}}}
+	moving := &replica.Cluster{GCE: &replica.GCE{LoadBalancer: replica.LoadBalancer{Type: replica.ExternalBalancer,
+		OnDemand: true}}}
 	inner := &replica.Cluster{GCE: &replica.GCE{LoadBalancer: replica.LoadBalancer{Type: replica.InternalBalancer}}}
 	all := slices.Concat(bucketRights, keyRights, computeRights, endpointRights, ToMakeMasters(c, true).Project,
-		ToMakeMasters(inner, true).Project, ToMakeMasters(c, true).Account)
+		ToMakeMasters(inner, true).Project, ToMakeMasters(c, true).Account,
+		ToMakeMasters(moving, false).Project)
 	for _, p := range all {
 		at := strings.LastIndexByte(p, '.')
 		kind, action := p[:at], p[at+1:]
@@ -278,6 +281,10 @@ func TestTheGuideHasEachPermission(t *testing.T) {
 	if around, alone := ToMakeMasters(c, true).Project, ToMakeMasters(c, false).Project; len(around) <= len(alone) ||
 		slices.Contains(alone, "compute.firewalls.create") {
 		t.Errorf("add needs %q, create %q", alone, around)
+	}
+	if adds := ToMakeMasters(moving, false).Project; !slices.Contains(adds, "compute.instances.deleteAccessConfig") ||
+		!slices.Contains(adds, "compute.forwardingRules.create") {
+		t.Errorf("add with a load balancer on demand needs %q", adds)
 	}
 }
 

@@ -61,7 +61,8 @@ func (c *Server) deleteAccessConfig(w http.ResponseWriter, r *http.Request) {
 	c.order(w, r, "deleteAccessConfig", "compute.instances.deleteAccessConfig", func() (job, *refusal) {
 		i, t, refused := c.namedInstance(r)
 		name := r.URL.Query().Get("accessConfig")
-		if refused = firstOf(refused, checkInterface(r)); refused == nil && (!i.ExternalIP.IsValid() || name != accessName) {
+		if refused = firstOf(refused, checkInterface(r)); refused == nil &&
+			(!i.ExternalIP.IsValid() || name != accessName) {
 			refused = invalid("accessConfig", name, "The specified access config does not exist.")
 		}
 		return job{target: t, then: func() error {
@@ -110,7 +111,8 @@ func (c *Server) freeAddress(of target, asked ...accessRequest) (netip.Addr, *re
 		}
 		tier, _ := o.fields["networkTier"].(string)
 		if a.Tier != "" && tier != "" && a.Tier != tier {
-			return netip.Addr{}, invalid("accessConfigs[0].networkTier", a.Tier, "The network tier of the address is "+tier+".")
+			return netip.Addr{}, invalid("accessConfigs[0].networkTier", a.Tier, "The network tier of the address is "+
+				tier+".")
 		}
 		address, err := netip.ParseAddr(a.Address)
 		if err != nil {

@@ -27,7 +27,8 @@ func (w *world) addVM(name string, id uint64, address byte) gce.Endpoint {
 	w.project.mu.Lock()
 	defer w.project.mu.Unlock()
 	w.project.vms = slices.DeleteFunc(w.project.vms, func(i instance.VM) bool { return i.Name == name })
-	w.project.vms = append(w.project.vms, instance.VM{ID: id, Name: name, Zone: zoneA, Address: a, Status: "RUNNING", Labels: map[string]string{},
+	w.project.vms = append(w.project.vms, instance.VM{ID: id, Name: name, Zone: zoneA, Address: a, Status: "RUNNING",
+		Labels:   map[string]string{},
 		DataDisk: instance.Disk{ID: id + 1, Name: name + "-data"}})
 	return gce.Endpoint{Place: replica.Place{Zone: zoneA, Name: name}, Address: a}
 }
