@@ -89,8 +89,8 @@ func reserved(w *world) []map[string]any {
 		"networkTier": "PREMIUM"}}
 }
 
-// attachingBy is how agents put their VMs into their groups, by a client that meets no fault. That there is no group yet
-// is no fault either.
+// attachingBy is how agents put their VMs into their groups, by a client that meets no fault. That there is no group
+// yet is no fault either.
 func attachingBy(t *testing.T, a *api, server http.Handler) func(replica.Place) {
 	well := &api{world: a.world, server: server}
 	agents, err := gce.NewCompute(gce.ComputeConfig{Project: instance.ProjectID, Cluster: "prod-1", Region: region,

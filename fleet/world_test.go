@@ -449,8 +449,8 @@ func (w *world) InsertVM(_ context.Context, zone string, v gce.VMSpec) error {
 func (w *world) insertVM(p replica.Place, v gce.VMSpec) {
 	w.disks[p.Zone+"/"+v.DataDisk].Users = []string{p.Name}
 	one := gce.FleetVM{Labels: v.Labels, Image: v.Image, DataDisk: v.DataDisk, MachineType: v.MachineType,
-		ExternalIP: v.ExternalIP, Boot: v.BootDisk, Network: v.Network, Subnetwork: v.Subnetwork, ServiceAccount: v.ServiceAccount,
-		Tags:     v.Tags,
+		ExternalIP: v.ExternalIP, Boot: v.BootDisk, Network: v.Network, Subnetwork: v.Subnetwork,
+		ServiceAccount: v.ServiceAccount, Tags: v.Tags,
 		Metadata: v.Metadata}
 	one.Created = time.Now()
 	one.VM = replica.VM{Place: p, InstanceID: w.id(), Status: "RUNNING"}

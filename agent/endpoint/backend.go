@@ -15,8 +15,8 @@ import (
 // Balancer is this VM's place among the backends of the endpoint's load balancer. group is what the document calls them
 // by. The calls try again for a while; what they return as an error may pass all the same.
 type Balancer interface {
-	// Attach makes sure that this VM is a backend, and says whether it was not. Nothing is done about others. Where there
-	// is no such group, the error is a *NoGroup.
+	// Attach makes sure that this VM is a backend, and says whether it was not. Nothing is done about others. Where
+	// there is no such group, the error is a *NoGroup.
 	Attach(ctx context.Context, group string) (attached bool, err error)
 	// Detach makes sure that it is none, and says whether it was. It returns once new connections go elsewhere. Without
 	// the group it is none.

@@ -261,8 +261,8 @@ func (b *builder) takeAddress() error {
 		b.step(deletionOf(r), unreachable, undo, "Delete %s %s (%s).", r.Kind, r.Name, r.ID)
 	} else {
 		v, _ := b.vm(b.holder.vm)
-		b.step(Step{Act: TakeAddress, Place: v.Place, InstanceID: v.InstanceID, Address: v.ExternalIP}, unreachable, undo,
-			"Take address %s from VM %s in %s.", v.ExternalIP, v.Name, v.Zone)
+		b.step(Step{Act: TakeAddress, Place: v.Place, InstanceID: v.InstanceID, Address: v.ExternalIP}, unreachable,
+			undo, "Take address %s from VM %s in %s.", v.ExternalIP, v.Name, v.Zone)
 	}
 	b.holder = nobody
 	return nil

@@ -53,7 +53,8 @@ func (w *world) balance() {
 		}
 	case len(places) > 0:
 		p := places[w.rng.IntN(len(places))]
-		_ = w.takeBalanced(plan.Step{Act: plan.GiveAddress, Place: p, InstanceID: w.vms[p].InstanceID, Address: endpoint})
+		_ = w.takeBalanced(plan.Step{Act: plan.GiveAddress, Place: p, InstanceID: w.vms[p].InstanceID,
+			Address: endpoint})
 	}
 	w.tick()
 }

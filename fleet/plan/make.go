@@ -52,8 +52,8 @@ type builder struct {
 	whoLeads Members
 	// now is the membership once the steps so far are taken.
 	now count
-	// holder is who has the endpoint's address once the steps so far are taken, and only the replica whose VM is to have
-	// it.
+	// holder is who has the endpoint's address once the steps so far are taken, and only the replica whose VM is to
+	// have it.
 	holder holder
 	only   replica.Place
 }

@@ -55,7 +55,7 @@ type Config struct {
 	// NamesAndTime makes the metadata server's address answer DNS and NTP, as Google's does. Otherwise a VM that asks
 	// is told at once that nobody serves either.
 	NamesAndTime bool `json:"namesAndTime,omitempty"`
-	// Prompt makes the Compute API and the bucket answer at once. Otherwise they take the time that they take at Google.
+	// Prompt makes the Compute API and the bucket answer at once. Otherwise they take the time that Google's take.
 	Prompt bool `json:"prompt,omitempty"`
 	// Masked are units of the image that SystemdVMs do without.
 	Masked []string `json:"masked,omitempty"`

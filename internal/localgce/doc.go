@@ -64,8 +64,8 @@
 // yet synced. A write-back cache of the disk's own, which could lose or reorder writes between two flushes, is not
 // emulated.
 //
-// The Compute API answers after 0.2 to 1.5 s, its operations take 5 to 30 s besides what they do, and the bucket answers
-// after 50 to 200 ms, as Google's are said to; with Config.Prompt they do so at once.
+// The Compute API answers after 0.2 to 1.5 s, its operations take 5 to 30 s besides what they do, and the bucket
+// answers after 50 to 200 ms, as Google's are said to; with Config.Prompt they do so at once.
 //
 // It does not emulate quotas but by faults, it does not boot a kernel: all VMs share the machine's kernel
 // and clock, and data written but not synced survives a kill (TearDisk and TearDiskByCopy lose it). In SystemdVMs no

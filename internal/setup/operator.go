@@ -29,8 +29,8 @@ var (
 		"compute.networks.use", "compute.regionBackendServices.use", "compute.regionHealthChecks.useReadOnly",
 		"compute.regionOperations.get"}
 	externalAddress = []string{"compute.addresses.use"}
-	// onDemand is what it takes to move an external address between VMs and a load balancer on demand, which needs to be
-	// read and made by whoever adds a master.
+	// onDemand is what it takes to move an external address between VMs and a load balancer on demand, which needs to
+	// be read and made by whoever adds a master.
 	onDemand = []string{"compute.instances.addAccessConfig", "compute.instances.deleteAccessConfig",
 		"compute.subnetworks.useExternalIp"}
 	internalAddress = []string{"compute.addresses.createInternal", "compute.addresses.useInternal"}

@@ -78,8 +78,8 @@ func (b *bench) repairs(ctx context.Context) (*repairs, error) {
 		out.LikeGoogle = append(out.LikeGoogle, late)
 		b.say("repair, round %d of %d: empty disk %.2f/%.2f s, with services like Google's %.2f/%.2f s, by hand "+
 			"%.2f/%.2f s; stalls %.2f %.2f %.2f s, by hand %.2f %.2f %.2f s", i+1, b.rounds,
-			q.EmptyVoter, q.EmptyReady, late.EmptyVoter, late.EmptyReady, f.EmptyVoter, f.EmptyReady, q.FollowerLost, q.LeaderLost, q.LeaderStopped,
-			f.FollowerLost, f.LeaderLost, f.LeaderStopped)
+			q.EmptyVoter, q.EmptyReady, late.EmptyVoter, late.EmptyReady, f.EmptyVoter, f.EmptyReady, q.FollowerLost,
+			q.LeaderLost, q.LeaderStopped, f.FollowerLost, f.LeaderLost, f.LeaderStopped)
 	}
 	return out, nil
 }

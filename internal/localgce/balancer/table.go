@@ -65,8 +65,8 @@ func render(tables []table, external []External) string {
 		translations(external) + "}\n"
 }
 
-// resets answers what has a state with a reset, as a VM does that hears of a connection which was another's: the address
-// is balanced by now, or a VM's own.
+// resets answers what has a state with a reset, as a VM does that hears of a connection which was another's: the
+// address is balanced by now, or a VM's own.
 func resets(state string) string { return "\t\t" + state + " meta l4proto tcp reject with tcp reset\n" }
 
 // translations lead each external address to its VM. A VM that calls its own hears itself.

@@ -18,8 +18,8 @@ import (
 // Server answers the part of compute/v1 that quorate uses: instances and disks, by get, list and aggregatedList
 // with filters, zones and images; insert and delete of instances and disks, instances.stop, a VM's external address;
 // firewall rules, and a region's addresses, health checks, backend services and forwarding rules; endpoint groups and
-// what is attached to them; and the operations that these begin. It is an http.Handler whose paths start with /compute/v1/, and needs no
-// Project. Who gives it Changes must Close it. Safe for concurrent use.
+// what is attached to them; and the operations that these begin. It is an http.Handler whose paths start with
+// /compute/v1/, and needs no Project. Who gives it Changes must Close it. Safe for concurrent use.
 type Server struct {
 	conf   Config
 	routes *http.ServeMux

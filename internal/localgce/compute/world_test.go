@@ -123,7 +123,8 @@ func (m *memory) SetExternalIP(id uint64, address netip.Addr) error {
 		if n < 0 {
 			return errors.New("gave an address to an instance that is not there")
 		}
-		if address.IsValid() && slices.ContainsFunc(m.vms, func(i instance.VM) bool { return i.ExternalIP == address }) {
+		has := func(i instance.VM) bool { return i.ExternalIP == address }
+		if address.IsValid() && slices.ContainsFunc(m.vms, has) {
 			return errors.New("gave an address to a second instance")
 		}
 		m.vms[n].ExternalIP = address
