@@ -53,9 +53,10 @@ var documentParts = []part{
 		"{project: p-1, region: us-central1, zones: [us-central1-a, us-central1-b], machineType: n2-standard-4, " +
 			"image: family/masters, network: n, subnetwork: s, serviceAccount: a@p-1.iam.gserviceaccount.com, " +
 			"bootDisk: {type: pd-ssd, sizeGB: 10}, dataDisk: {type: pd-balanced, sizeGB: 100}, tags: [master], " +
-			"labels: {team: a}, loadBalancer: {type: external, name: lb}, firewall: {apiSources: [10.0.0.0/8]}}",
+			"labels: {team: a}, loadBalancer: {type: external, onDemand: true, name: lb}, " +
+			"firewall: {apiSources: [10.0.0.0/8]}}",
 		"{project: p-1, region: us-central1, zones: [europe-west1-b], image: i, serviceAccount: a, " +
-			"loadBalancer: {type: global, name: A}}",
+			"loadBalancer: {type: internal, onDemand: true, name: A}}",
 	}, 20, false},
 	{"kubelet", []string{
 		"{watch: false}", "{unit: kubelet.service, runtimeUnit: containerd.service}",

@@ -8,6 +8,7 @@ import (
 	"github.com/quorate/quorate/etcdmember/leader"
 	"github.com/quorate/quorate/etcdmember/table"
 	"github.com/quorate/quorate/internal/record"
+	"github.com/quorate/quorate/internal/replica"
 )
 
 // Facts are what the duty of saving snapshots is decided on.
@@ -76,11 +77,13 @@ func turns(members []table.Member, leader record.MemberID) (out []record.MemberI
 
 // orderBefore is the newest planned change that a snapshot goes before and that the newest one is too old for. Only an
 // order in force is planned: not one that was withdrawn, unless the withdrawal was, nor one that a newer word on the
-// subject took back.
+// subject took back. Who is no member any more has left: etcd's list knows that before the record does, and with the
+// one who left another's turn would come at once.
 func (f Facts) orderBefore(newest time.Time) (out record.Order, ok bool) {
 	states := table.OrderStates(f.Record.Orders, f.Now)
 	for _, o := range f.Record.Orders {
-		planned := o.Kind == record.OrderLeave || o.Kind == record.OrderReplicas && o.Replicas < len(f.Members)
+		planned := o.Kind == record.OrderLeave && f.mayBeMember(o.Place) ||
+			o.Kind == record.OrderReplicas && o.Replicas < len(f.Members)
 		if o.Time.After(f.Now) {
 			o.Time = f.Now // by the clock of a person's machine
 		}
@@ -89,6 +92,14 @@ func (f Facts) orderBefore(newest time.Time) (out record.Order, ok bool) {
 		}
 	}
 	return out, ok
+}
+
+// mayBeMember says whether a place is in etcd's list, or an entry is there whose place is not known yet.
+func (f Facts) mayBeMember(p *replica.Place) bool {
+	return p == nil || slices.ContainsFunc(f.Members, func(m table.Member) bool {
+		place, _, ok := table.ParseMemberName(m.Name)
+		return !ok || place == *p
+	})
 }
 
 // newestSnapshot is the newest snapshot of an epoch that was taken by now. One of the future was saved by a VM whose

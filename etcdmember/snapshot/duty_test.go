@@ -1,6 +1,7 @@
 package snapshot
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -66,6 +67,10 @@ func TestDecideSnapshot(t *testing.T) {
 		"a closed epoch": {f: change(due(50*m),
 			func(f *Facts) { f.Record.Epochs[0].Closed = &record.Closed{} }), none: true},
 
+		"a replica that was ordered to leave has left": {f: change(orders(due(20*m), order(leave, 1, m)),
+			func(f *Facts) { f.Members = slices.Delete(f.Members, 1, 2) }), at: 40 * m, why: WhySchedule},
+		"one that was has no name yet": {f: change(orders(due(20*m), order(leave, 1, m)),
+			func(f *Facts) { f.Members[1].Name = "" }), at: -1 * m, why: "before order 1 (leave)"},
 		"before a replica leaves": {f: orders(due(20*m), order(leave, 1, m)), at: -1 * m,
 			why: "before order 1 (leave)"},
 		"before a replica leaves, second follower": {f: as(orders(due(20*m), order(leave, 1, m)), 0xc3), at: 0,
