@@ -13,8 +13,9 @@ import (
 var fields = join(map[shape]string{
 	number: `accepted age applied bytes bundle catchUpEntries code commit committed count cpuWeight diskIDUnknown done
 		emptyDisk enabled ended ends epoch epochs eventsDropped failures fileSystemBytes format freeBytes
-		generation healthPort heard inPlace inUseBytes incarnation index keys known lag lastIndex leader learner leads maxLearners memoryHighBytes
-		memoryMaxBytes misses newestEpoch number objects order outputDropped park pid port quotaBytes ready
+		generation healthPort heard inPlace inUseBytes incarnation index keys known lag lastIndex leader learner leads
+		maxLearners memoryHighBytes memoryMaxBytes misses newestEpoch number objects order outputDropped park pid port
+		quotaBytes ready
 		readySeconds reportAge restart restarts revision running saving seconds size snapshots start started step
 		stored survives term times tookSeconds totalBytes uptimeSeconds wanted watch well withdraws withdrawn writes
 		replicas closing row`,
@@ -33,8 +34,9 @@ var fields = join(map[shape]string{
 	flags: `extraArgs`,
 	part: `abandoned accepted addons archives blocked boot by certificate certificates claim closed cluster components
 		consequences contested dataDisk database disk diskEpoch disks done encryption endpoint epochs etcd events
-		explanation failing findings formed image incarnations inception kubelet leader leases logLoss marks members memory network notReady
-		orders outcome pause pendingRestart phases place plan probe record records remote replica replicas resources
+		explanation failing findings formed image incarnations inception kubelet leader leases logLoss marks members memory
+		network notReady orders outcome pause pendingRestart phases place plan probe record records remote replica
+		replicas resources
 		restore rows seal seeder snapshot snapshots source started steps stopped units verdict vmStops voters waits`,
 	named: `components`,
 	names: `env`,

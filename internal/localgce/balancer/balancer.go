@@ -4,7 +4,7 @@
 //	forwarding rules, endpoints ── pool: who is asked, who is in, who drains ──▶ nft: a mark for each new connection
 //	                                 ▲                                              ip: a route for each mark
 //	                                 └── prober: HTTPS to the balanced address
-//	a VM's external address ─────────────────────────────────────────────────────▶ nft: translated to the VM's own
+//	a VM's external address ──▶ nft: translated to the VM's own
 //
 // It does to connections what Google's does. Packets keep their addresses. A new connection goes to one of the
 // endpoints that pass their check, or if none does to any that runs, and it stays there: also while the endpoint fails

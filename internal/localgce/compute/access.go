@@ -4,9 +4,7 @@ import (
 	"net/http"
 	"net/netip"
 	"strings"
-	"time"
 
-	"github.com/quorate/quorate/internal/backoff"
 	"github.com/quorate/quorate/internal/localgce/instance"
 )
 
@@ -16,8 +14,6 @@ const (
 	accessType = "ONE_TO_ONE_NAT"
 	// nic is a VM's only network interface.
 	nic = "nic0"
-	// accessTime is how long it takes until an address is a VM's, or is so no more.
-	accessTime = 3 * time.Second
 )
 
 // accessRequest is an access config as it is asked for, as far as it is understood here.
@@ -43,9 +39,6 @@ func (c *Server) addAccessConfig(w http.ResponseWriter, r *http.Request) {
 		}
 		address, refused := c.freeAddress(t, asked)
 		return job{target: t, then: func() error {
-			if err := backoff.Sleep(c.operations.ctx, accessTime); err != nil {
-				return err
-			}
 			c.orders.Lock()
 			defer c.orders.Unlock()
 			if _, taken := c.freeAddress(t, asked); taken != nil {
@@ -65,12 +58,7 @@ func (c *Server) deleteAccessConfig(w http.ResponseWriter, r *http.Request) {
 			(!i.ExternalIP.IsValid() || name != accessName) {
 			refused = invalid("accessConfig", name, "The specified access config does not exist.")
 		}
-		return job{target: t, then: func() error {
-			if err := backoff.Sleep(c.operations.ctx, accessTime); err != nil {
-				return err
-			}
-			return c.setExternalIP(i.ID, netip.Addr{})
-		}}, refused
+		return job{target: t, then: func() error { return c.setExternalIP(i.ID, netip.Addr{}) }}, refused
 	})
 }
 

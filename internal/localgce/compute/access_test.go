@@ -92,6 +92,7 @@ func TestAnAddressIsGivenAndTaken(t *testing.T) {
 	in(t, func(w *world) {
 		t := w.t
 		w.reserve()
+		w.takes = 3 * time.Second
 		began := time.Now()
 		if failed := w.addressCalls(); failed > 0 {
 			t.Errorf("%d calls failed", failed)

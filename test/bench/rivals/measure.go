@@ -170,7 +170,8 @@ func (r *run) boot(ctx context.Context, lane int) (vms []*vm, unwatched *vm, err
 func (r *run) project(n int, kind string) localgce.Config {
 	subnet := netip.PrefixFrom(netip.AddrFrom4([4]byte{10, 248, byte(n), 0}), 25)
 	endpoint := netip.AddrFrom4([4]byte{10, 248, byte(n), 100})
-	return localgce.Config{State: filepath.Join(r.Dir, fmt.Sprintf("%s-%d", kind, n)), Cluster: "bench", Prompt: true, Subnet: subnet,
+	return localgce.Config{State: filepath.Join(r.Dir, fmt.Sprintf("%s-%d", kind, n)), Cluster: "bench",
+		Prompt: true, Subnet: subnet,
 		Endpoint: endpoint, NoHostRoute: true, Kind: localgce.SystemdVMs, Image: r.Image, Cache: r.Cache,
 		Binds: []localgce.Bind{{Host: r.Bin, Guest: "/usr/local/bin", ReadOnly: true}}}
 }
