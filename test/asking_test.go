@@ -109,16 +109,45 @@ func (a *asking) end() {
 	a.wait.Wait()
 }
 
-// wantNoneFailed ends the clients and says what they have met.
+// wantNoneFailed ends the clients, says what they have met, and wants each request to have been answered.
 func (a *asking) wantNoneFailed(t *testing.T, what string) {
 	t.Helper()
-	a.end()
-	took := time.Since(a.begun)
-	stall := max(a.all.longest, time.Since(a.all.last))
-	t.Logf("%s: %d requests in %s (%.0f a second), %d told to come again; longest time without an answer %s, slowest "+
-		"answer %s", what, a.all.count, took.Round(time.Second), float64(a.all.count)/took.Seconds(), a.again,
-		stall.Round(time.Millisecond), a.slowest.Round(time.Millisecond))
+	a.told(t, what)
 	for _, text := range slices.Sorted(maps.Keys(a.failed)) {
 		t.Errorf("%d requests failed: %s", a.failed[text], text)
 	}
+}
+
+// wantServedWithin ends the clients, says what they have met, and wants somebody to have been answered in each time of
+// that length.
+func (a *asking) wantServedWithin(t *testing.T, what string, limit time.Duration) {
+	t.Helper()
+	if stall := a.told(t, what); stall > limit {
+		t.Errorf("nobody was served for %s; at most %s are right", stall, limit)
+	}
+	for _, text := range slices.Sorted(maps.Keys(a.failed)) {
+		t.Logf("%d requests failed: %s", a.failed[text], text)
+	}
+}
+
+// answeredSince says what is missing to an answer after a moment.
+func (a *asking) answeredSince(moment time.Time) error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.all.last.After(moment) {
+		return nil
+	}
+	return fmt.Errorf("the last answer was %s ago", time.Since(a.all.last).Round(time.Millisecond))
+}
+
+// told ends the clients, says what they have met, and returns the longest time without an answer.
+func (a *asking) told(t *testing.T, what string) (stall time.Duration) {
+	t.Helper()
+	a.end()
+	took := time.Since(a.begun)
+	stall = max(a.all.longest, time.Since(a.all.last))
+	t.Logf("%s: %d requests in %s (%.0f a second), %d told to come again; longest time without an answer %s, slowest "+
+		"answer %s", what, a.all.count, took.Round(time.Second), float64(a.all.count)/took.Seconds(), a.again,
+		stall.Round(time.Millisecond), a.slowest.Round(time.Millisecond))
+	return stall
 }
