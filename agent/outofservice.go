@@ -9,15 +9,15 @@ import (
 	"github.com/quorate/quorate/internal/replica"
 )
 
-// leavingMember is the member of a replica that may be ordered to leave.
+// leavingMember is a member that may be removed by order, for good or to join again.
 type leavingMember interface {
-	// OrderToLeave is the order that is in force and not done; 0: there is none. It asks nobody.
+	// OrderToLeave is the order that is in force and not followed yet; 0: there is none. It asks nobody.
 	OrderToLeave() uint64
 	// SayDrained says on the order that this replica serves nobody any more. It can be repeated.
 	SayDrained(ctx context.Context, order uint64) error
 }
 
-// goOutOfService has a replica that is ordered to leave serve nobody any more before its member is removed, which
+// goOutOfService has a replica whose member is about to be removed by order serve nobody any more before that, which
 // etcd's leader waits for: without etcd its apiserver answers every request with an error, and the load balancer would
 // send new ones for some seconds. It does what a planned stop does but for etcd: the VM leaves the load balancer,
 // leadership and leases are handed over, and the apiserver ends its requests. Without a load balancer nobody waits, and
@@ -29,7 +29,7 @@ func (a *Agent) goOutOfService(ctx context.Context, m leavingMember, retire func
 			_ = backoff.Sleep(ctx, orderPause)
 			continue
 		}
-		a.cfg.Log.Info("this replica is ordered to leave: it leaves the load balancer, and its control plane stops",
+		a.cfg.Log.Info("by order the member is removed soon: this replica leaves the load balancer, and its control plane stops",
 			"order", order)
 		back := a.standAside(ctx)
 		if m.OrderToLeave() == 0 { // nothing was stopped yet
@@ -38,7 +38,7 @@ func (a *Agent) goOutOfService(ctx context.Context, m leavingMember, retire func
 		}
 		retire()
 		// While there is an apiserver through which its Lease can be given back.
-		a.candidate.StandDown("this replica is ordered to leave")
+		a.candidate.StandDown("this replica's member is removed by order")
 		a.leave(ctx)
 		a.stopControlPlane(ctx)
 		a.sayDrained(ctx, m, order)
@@ -46,7 +46,7 @@ func (a *Agent) goOutOfService(ctx context.Context, m leavingMember, retire func
 			_ = backoff.Sleep(ctx, orderPause)
 		}
 		if ctx.Err() == nil {
-			end(fmt.Errorf("%w: the order to leave was withdrawn", ErrStartAgain))
+			end(fmt.Errorf("%w: the order to leave does not count any more", ErrStartAgain))
 		}
 		return
 	}

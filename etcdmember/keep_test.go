@@ -415,3 +415,53 @@ func TestAnOrderToLeaveIsNoted(t *testing.T) {
 		t.Errorf("the order says %+v", v.Orders[0].Accepted)
 	}
 }
+
+// The second of two voters notes the order for two replicas once a snapshot is there: it gives its vote up. Who stands
+// aside goes on with it when the snapshot has grown old.
+func TestTheSecondOfTwoNotesThatItGivesItsVoteUp(t *testing.T) {
+	m, ms, k := kept(t)
+	name := func(p replica.Place, id string) string { return p.String() + "." + id }
+	own, other := table.Member{ID: 1, Name: name(pa, "101")}, table.Member{ID: 2, Name: name(pb, "102")}
+	status := func(leader record.MemberID, members ...table.Member) table.MemberStatus {
+		return table.MemberStatus{MemberID: 1, Leader: leader, Members: members}
+	}
+	saved := func(age time.Duration) func(*record.View) {
+		return func(v *record.View) {
+			v.Taken = []record.Taken{{Name: "s", Epoch: 1, Time: time.Now().Add(-age)}}
+		}
+	}
+	ordered := func(orders ...record.Order) func(*record.View) {
+		return func(v *record.View) {
+			v.Orders = orders
+			for n := range v.Orders {
+				v.Orders[n].Number = uint64(n + 1)
+			}
+		}
+	}
+	two, pause := record.Order{Kind: record.OrderReplicas, Replicas: 2}, record.Order{Kind: record.OrderPause}
+	other3 := table.Member{ID: 3, Name: name(pc, "103")}
+	for n, c := range []struct {
+		change func(*record.View)
+		status table.MemberStatus
+		want   uint64
+	}{
+		{ordered(two), status(2, own, other), 0}, // no snapshot
+		{saved(time.Hour), status(2, own, other), 0},
+		{saved(time.Minute), status(1, own, other), 0},
+		{saved(time.Minute), status(2, own, other, other3), 0},
+		{saved(time.Minute), status(2, own, other), 1},
+		{saved(time.Hour), status(2, own, other), 1},
+		{ordered(two, pause), status(2, own, other), 0},
+		{ordered(two, record.Order{Kind: record.OrderLeave, Place: &pb}), status(2, own, other), 0},
+		{ordered(two), status(2, own, table.Member{ID: 2, Name: other.Name, Learner: true}), 0},
+		{ordered(record.Order{Kind: record.OrderReplicas, Replicas: 3}), status(2, own, other), 0},
+	} {
+		m.record.Change(c.change)
+		if err := k.reconcile(t.Context(), c.status); err != nil {
+			t.Fatal(err)
+		}
+		if got := ms.OrderToLeave(); got != c.want {
+			t.Errorf("%d: it gives its vote up by order %d, want %d", n, got, c.want)
+		}
+	}
+}

@@ -5,23 +5,25 @@ import (
 	"slices"
 	"time"
 
+	"github.com/quorate/quorate/etcdmember/leader"
 	"github.com/quorate/quorate/etcdmember/table"
 	"github.com/quorate/quorate/internal/record"
 )
 
-// OrderToLeave is the order by which this replica leaves and that is not done, as the running member's last round found
-// it; 0: there is none, or nobody else could serve. It may be called at any time.
+// OrderToLeave is the order, not yet done, because of which this replica's member is removed soon: it leaves, or it is
+// the second of two and gives its vote up. The running member's last round found it; 0: there is none, or nobody else
+// could serve. It may be called at any time.
 func (m *Membership) OrderToLeave() uint64 { return m.leaves.Load() }
 
-// SayDrained says on an order to leave that this replica serves nobody any more. etcd's leader waits for that for a
-// while before it removes the member.
+// SayDrained says on that order that this replica serves nobody any more. etcd's leader waits for that for a while
+// before it removes the member.
 func (m *Membership) SayDrained(ctx context.Context, order uint64) error {
 	_, _, err := m.cfg.Record.AcceptOrder(ctx, order, record.Accepted{By: m.cfg.Me.MemberName(), Time: time.Now()})
 	return err
 }
 
-// noteLeaving notes whether this replica is ordered to leave. A record that cannot be read, or that was rolled back,
-// says nothing of it, nor does a member that knows no leader.
+// noteLeaving notes whether this replica is about to leave by order. A record that cannot be read, or that was rolled
+// back, says nothing of it, nor does a member that knows no leader.
 func (k *keeper) noteLeaving(f table.Facts, s table.MemberStatus) {
 	h := table.HistoryOf(f)
 	if f.RecordErr != nil || h.Ahead() || s.Leader == 0 {
@@ -30,8 +32,21 @@ func (k *keeper) noteLeaving(f table.Facts, s table.MemberStatus) {
 	n := uint64(0)
 	if o := h.Orders.Left(k.cfg.Me.Place); o != nil && o.Done == nil && anotherVotes(s) {
 		n = o.Number
+	} else if o := h.ToCopy(s.Members); o != nil && s.Leader != s.MemberID {
+		n = k.toCopy(f, h, *o)
 	}
 	k.leaves.Store(n)
+}
+
+// toCopy is the order's number, if the leader is about to have it followed: nothing pauses it, and the snapshot that
+// comes first is there. Who stands aside already goes on with that when the snapshot grows old.
+func (k *keeper) toCopy(f table.Facts, h table.History, o record.Order) uint64 {
+	saved := f.Policy.Snapshot
+	young := saved != nil && f.Now.Sub(saved.Time) <= leader.SnapshotYoung
+	if h.Orders.Paused || !young && k.leaves.Load() != o.Number {
+		return 0
+	}
+	return o.Number
 }
 
 // anotherVotes: there is a leader, so where there are two voters or more one of the others is in touch. The only voter

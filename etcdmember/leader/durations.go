@@ -33,8 +33,9 @@ const (
 	// leavePatience is how long an order to leave waits for a snapshot: no snapshot may hold back what an operator
 	// wants for longer. A voter sees the order within 10 s, and a small database is saved within one.
 	leavePatience = time.Minute
-	// drainPatience is how long an order to leave waits until its replica serves nobody any more: it reads the order
-	// within 10 s, leaves the load balancer within 60 s and settles, and its apiserver stops within 30 s.
+	// drainPatience is how long an order waits until the replica whose member it removes serves nobody any more: it
+	// reads the order within 10 s, leaves the load balancer within 60 s and settles, and its apiserver stops within
+	// 30 s.
 	drainPatience = 2 * time.Minute
 )
 

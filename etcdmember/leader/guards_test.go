@@ -242,6 +242,26 @@ func TestGuardsOnTheLeader(t *testing.T) {
 			"even-voters"},
 		{"three to two: not with a snapshot that is old",
 			twoVotersAB, []func(*Ring){two, snapshotAgo(time.Hour)}, 45, table.ActWait, 0, "snapshot-first"},
+		{"three to two: the second serves nobody first",
+			twoVotersAB, []func(*Ring){twoAgo(0), snapshotAgo(0), balanced}, 45, table.ActWait, 0, "drains-first"},
+		{"three to two: and then it is removed",
+			twoVotersAB, []func(*Ring){twoAgo(0), snapshotAgo(0), balanced, acceptedOf(mB.Name)}, 45,
+			table.ActRemoveMember, 0xb1, ""},
+		{"three to two: not because the leader served nobody once",
+			twoVotersAB, []func(*Ring){twoAgo(0), snapshotAgo(0), balanced, accepted}, 45, table.ActWait, 0,
+			"drains-first"},
+		{"three to two: without a word after two minutes",
+			twoVotersAB, []func(*Ring){twoAgo(drainPatience), snapshotAgo(0), balanced}, 45, table.ActRemoveMember,
+			0xb1, ""},
+		{"three to two: which begin when the third has left",
+			twoVotersAB, []func(*Ring){twoAgo(time.Hour), leftAgo(pc, drainPatience-time.Second), snapshotAgo(0),
+				balanced}, 45, table.ActWait, 0, "drains-first"},
+		{"three to two: or when that is said",
+			twoVotersAB, []func(*Ring){twoAgo(time.Hour), leave(pc, time.Hour), snapshotAgo(0), balanced}, 45,
+			table.ActCompleteOrder, 0, ""},
+		{"three to two: not while one of the two is to leave",
+			twoVotersAB, []func(*Ring){twoAgo(0), acceptedOf(mB.Name), leave(pb, 0), snapshotAgo(0), balanced}, 45,
+			table.ActWait, 0, "drains-first"},
 
 		{"as many replicas as are ordered",
 			threeVoters, []func(*Ring){ringOrder(record.Order{Kind: record.OrderReplicas, Replicas: 3})},
@@ -440,12 +460,28 @@ func TestGuardsOfWhatALearnerWaitsFor(t *testing.T) {
 	}
 }
 
+// twoAgo is an order for two replicas.
+func twoAgo(age time.Duration) func(*Ring) {
+	return ringOrder(record.Order{Kind: record.OrderReplicas, Replicas: 2, Time: t0.Add(-age)})
+}
+
+// leftAgo is an order to leave that was done then, and given an hour ago.
+func leftAgo(p replica.Place, age time.Duration) func(*Ring) {
+	return ringOrder(record.Order{Kind: record.OrderLeave, Place: &p, Time: t0.Add(-time.Hour),
+		Done: &record.Done{Time: t0.Add(-age)}})
+}
+
+// acceptedOf: the orders given so far were accepted by a member.
+func acceptedOf(name string) func(*Ring) {
+	return func(r *Ring) {
+		for n := range r.Record.Orders {
+			r.Record.Orders[n].Accepted = &record.Accepted{By: name}
+		}
+	}
+}
+
 // balanced has replicas behind a load balancer.
 func balanced(r *Ring) { r.Balanced = true }
 
 // accepted: the replicas that are ordered to leave have said that they serve nobody any more.
-func accepted(r *Ring) {
-	for n := range r.Record.Orders {
-		r.Record.Orders[n].Accepted = &record.Accepted{By: "x"}
-	}
-}
+func accepted(r *Ring) { acceptedOf("x")(r) }

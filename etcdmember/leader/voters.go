@@ -141,10 +141,7 @@ func (v view) leaveByOrder(m RingMember, p replica.Place, order record.Order) ta
 			fmt.Sprintf("A voter saves one by itself. Without one %s leaves %s after the order was given.", p,
 				leavePatience))
 	case plan.Act == table.ActRemoveMember && v.drains(m, order):
-		plan = wait(table.WaitDrainsFirst,
-			fmt.Sprintf("order %d says that %s leaves, and it leaves the load balancer before.", order.Number, p),
-			fmt.Sprintf("It says so by itself once it serves nobody any more. Without a word it leaves %s after the "+
-				"order was given.", drainPatience))
+		plan = waitDrained(fmt.Sprintf("order %d says that %s leaves", order.Number, p), "after the order was given")
 	}
 	plan.OrderNumber = order.Number
 	return plan
@@ -154,6 +151,13 @@ func (v view) leaveByOrder(m RingMember, p replica.Place, order record.Order) ta
 // acceptance.
 func (v view) drains(m RingMember, order record.Order) bool {
 	return v.Balanced && v.reachable(m) && order.Accepted == nil && !longAgo(v.now, order.Time, drainPatience)
+}
+
+// waitDrained is for a replica that says on its order that it serves nobody any more.
+func waitDrained(why, since string) table.Plan {
+	return wait(table.WaitDrainsFirst, why+", and it leaves the load balancer before.",
+		fmt.Sprintf("It says so by itself once it serves nobody any more. Without a word this waits no longer than %s "+
+			"%s.", drainPatience, since))
 }
 
 // snapshotOld reports that there is no snapshot young enough to go before a planned change.
@@ -195,10 +199,15 @@ func (v view) handOver(why string) (table.Plan, bool) {
 }
 
 // threeToTwo: two voters are left, two replicas are ordered, and nobody is on the way. The second
-// becomes a warm copy: it is removed and joins again as a learner. Two voters by accident are not asked: nobody ordered
-// two.
+// becomes a warm copy: once it serves nobody any more it is removed and joins again as a learner. Two voters by
+// accident are not asked: nobody ordered two.
 func (v view) threeToTwo() (table.Plan, bool) {
-	if v.h.Orders.Replicas != 2 || len(v.voters) != 2 || len(v.learners) > 0 || v.connected(0) != 2 {
+	members := make([]table.Member, len(v.Members))
+	for i, m := range v.Members {
+		members[i] = m.Member
+	}
+	order := v.h.ToCopy(members)
+	if order == nil || v.connected(0) != 2 {
 		return table.Plan{}, false
 	}
 	if v.snapshotOld() {
@@ -207,12 +216,38 @@ func (v view) threeToTwo() (table.Plan, bool) {
 				"snapshot.", "A voter saves one by itself; `quorate snapshot save` on one saves one now."), true
 	}
 	for _, m := range v.voters {
-		if m.ID != v.Leader {
-			return table.Plan{Act: table.ActRemoveMember, MemberID: m.ID,
-				Reason: "two replicas are ordered: the second joins again as a learner"}, true
+		if m.ID == v.Leader {
+			continue
 		}
+		if v.Balanced && !acceptedBy(*order, m) && !longAgo(v.now, v.twoSince(*order), drainPatience) {
+			return waitDrained("two replicas are ordered: "+Title(m)+" joins again as a learner",
+				"after the third has left"), true
+		}
+		return table.Plan{Act: table.ActRemoveMember, MemberID: m.ID,
+			Reason: "two replicas are ordered: the second joins again as a learner"}, true
 	}
 	return table.Plan{}, false
+}
+
+// acceptedBy: it is this member that has accepted the order. Once the other one leads, its word is of no use.
+func acceptedBy(o record.Order, m RingMember) bool {
+	return o.Accepted != nil && o.Accepted.By == m.Name
+}
+
+// twoSince is about when two became the only ones: when their number was ordered, or the last one that was ordered to
+// leave had left. That one is done a tick after its member is gone; until then it is now.
+func (v view) twoSince(o record.Order) time.Time {
+	since := o.Time
+	for _, x := range v.h.Orders.All {
+		switch {
+		case x.Kind != record.OrderLeave:
+		case x.Done == nil:
+			return v.now
+		case x.Done.Time.After(since):
+			since = x.Done.Time
+		}
+	}
+	return since
 }
 
 // evenVoters is row 49, and what a number of replicas that was ordered lacks: it names nobody, so it takes nobody out.

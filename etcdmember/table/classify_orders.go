@@ -81,6 +81,22 @@ func (o Orders) Left(p replica.Place) *record.Order {
 	return nil
 }
 
+// ToCopy is the order by which the second of two voters gives its vote up: two replicas are ordered, these two are the
+// only members, and neither is about to leave. nil: there is none.
+func (h History) ToCopy(members []Member) *record.Order {
+	if h.Orders.Replicas != 2 || len(members) != 2 {
+		return nil
+	}
+	for _, m := range members {
+		p, _, _ := ParseMemberName(m.Name)
+		if left := h.Orders.Left(p); m.Learner || left != nil && left.Done == nil {
+			return nil
+		}
+	}
+	i := slices.IndexFunc(h.Orders.All, func(o record.Order) bool { return o.Kind == record.OrderReplicas })
+	return &h.Orders.All[i]
+}
+
 // Overrides: the operator gave the override of the row for the member, and it is not done: of a member that came back
 // it says nothing any more.
 func (o Orders) Overrides(row int, id record.MemberID) bool {

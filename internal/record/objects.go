@@ -211,8 +211,8 @@ type Order struct {
 	Withdraws uint64 `json:"withdraws,omitempty"`
 	// Done is the content of <n>.done.json; nil while nobody has completed the order.
 	Done *Done `json:"-"`
-	// Accepted is the content of <n>.accepted.json, which orders to restore and to leave get; nil while the replica
-	// that the order names has not found that it can carry it out, or still serves clients.
+	// Accepted is the content of <n>.accepted.json, which orders to restore, to leave and for two replicas get; nil
+	// while the replica that it is about has not found that it can carry it out, or still serves clients.
 	Accepted *Accepted `json:"-"`
 	// Verdict is the content of <n>.verdict.json, which only orders to restore get; nil while it is open whether the
 	// order is carried out.
@@ -244,7 +244,8 @@ type Done struct {
 }
 
 // Accepted is orders/<n>.accepted.json: the replica that an order to restore names has read the source and has room for
-// it; until then the order ends nothing. Or the replica that an order to leave names serves nobody any more.
+// it; until then the order ends nothing. Or the replica whose member an order removes serves nobody any more: the one
+// that an order to leave names, or the second of two that gives its vote up.
 type Accepted struct {
 	By   string    `json:"by"`
 	Time time.Time `json:"time"`
