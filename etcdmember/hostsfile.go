@@ -3,6 +3,7 @@ package etcdmember
 import (
 	"net/url"
 	"slices"
+	"strings"
 
 	"github.com/quorate/quorate/etcdmember/hosts"
 	"github.com/quorate/quorate/etcdmember/table"
@@ -34,14 +35,14 @@ func keepHosts(cfg Config, v record.View) {
 
 // unnamed are the hosts of the members' peer URLs that the hosts file does not know.
 func unnamed(hostsFile string, members []table.Member) map[string]bool {
-	out := map[string]bool{}
+	out, known := map[string]bool{}, hosts.Read(hostsFile)
 	for _, e := range members {
 		for _, raw := range e.PeerURLs {
 			u, err := url.Parse(raw)
 			if err != nil {
 				continue
 			}
-			if _, ok := hosts.Lookup(hostsFile, u.Hostname()); !ok {
+			if _, ok := known[strings.ToLower(u.Hostname())]; !ok {
 				out[u.Hostname()] = true
 			}
 		}

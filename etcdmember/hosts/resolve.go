@@ -85,9 +85,16 @@ func replyFromHosts(query []byte, path string) ([]byte, error) {
 
 // Lookup finds the first address of a name, hosts(5).
 func Lookup(path, name string) (netip.Addr, bool) {
+	a, ok := Read(path)[strings.ToLower(name)]
+	return a, ok
+}
+
+// Read finds the first address of each name, in lower case, of a file, hosts(5); none where it cannot be read.
+func Read(path string) map[string]netip.Addr {
+	out := map[string]netip.Addr{}
 	f, err := os.Open(path)
 	if err != nil {
-		return netip.Addr{}, false
+		return out
 	}
 	defer f.Close()
 	for s := bufio.NewScanner(f); s.Scan(); {
@@ -96,11 +103,15 @@ func Lookup(path, name string) (netip.Addr, bool) {
 		if len(fields) < 2 {
 			continue
 		}
+		a, err := netip.ParseAddr(fields[0])
+		if err != nil {
+			continue
+		}
 		for _, n := range fields[1:] {
-			if a, err := netip.ParseAddr(fields[0]); err == nil && strings.EqualFold(n, name) {
-				return a.Unmap(), true
+			if n = strings.ToLower(n); !out[n].IsValid() {
+				out[n] = a.Unmap()
 			}
 		}
 	}
-	return netip.Addr{}, false
+	return out
 }

@@ -7,11 +7,13 @@ package local
 
 import (
 	"context"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"io"
 	"net"
 	"net/http"
+	"net/url"
 	"os"
 	"strings"
 	"time"
@@ -48,24 +50,55 @@ type Refusal struct {
 
 func (r *Refusal) Error() string { return r.Why }
 
+// asking keeps a connection to each socket for questions: an agent asks its member four times a second, and a new
+// connection each time was a quarter of what an idle agent computed. What changes something gets a connection of its
+// own: one whose other end has just gone would make it fail, where a question is asked again on a new one.
+var asking, ordering = newClient(false), newClient(true)
+
+// newClient takes URLs whose host is the socket's path, in hex.
+func newClient(once bool) *http.Client {
+	return &http.Client{Transport: &http.Transport{
+		DisableKeepAlives:   once,
+		MaxIdleConnsPerHost: 1,
+		IdleConnTimeout:     idle,
+		DialContext: func(ctx context.Context, _, address string) (net.Conn, error) {
+			host, _, _ := strings.Cut(address, ":")
+			socket, err := hex.DecodeString(host)
+			if err != nil {
+				return nil, err
+			}
+			return (&net.Dialer{}).DialContext(ctx, "unix", string(socket))
+		},
+	}}
+}
+
+const (
+	// idle is how long a connection is kept that nobody uses.
+	idle = 10 * time.Second
+	// atEnd is more than the bytes that may follow the JSON of an answer.
+	atEnd = 512
+)
+
 // Call asks on a unix socket, and decodes the JSON of the answer unless answer is nil. Where nobody answers the error
 // is a *url.Error, where the answer is no success a *Refusal, and else the decoder's.
 func Call(ctx context.Context, socket, method, path string, answer any) error {
-	client := &http.Client{Transport: &http.Transport{
-		DisableKeepAlives: true,
-		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
-			return (&net.Dialer{}).DialContext(ctx, "unix", socket)
-		},
-	}}
-	req, err := http.NewRequestWithContext(ctx, method, "http://local"+path, nil)
+	req, err := http.NewRequestWithContext(ctx, method, "http://"+hex.EncodeToString([]byte(socket))+path, nil)
 	if err != nil {
 		return err
 	}
+	client := asking
+	if method != http.MethodGet {
+		client = ordering
+	}
 	resp, err := client.Do(req)
+	if failed := new(url.Error); errors.As(err, &failed) {
+		failed.URL = "http://local" + path // for people
+	}
 	if err != nil {
 		return err
 	}
 	defer resp.Body.Close()
+	defer io.CopyN(io.Discard, resp.Body, atEnd) // else the connection is not kept
 	if resp.StatusCode/100 != 2 {
 		why, _ := io.ReadAll(io.LimitReader(resp.Body, 4096)) // only makes the message better
 		return &Refusal{resp.StatusCode, strings.TrimSpace(string(why))}

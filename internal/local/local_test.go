@@ -6,11 +6,14 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"net"
 	"net/http"
 	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -68,6 +71,59 @@ func TestAnAnswerARefusalAndSilenceAreToldApart(t *testing.T) {
 	if err := Call(t.Context(), socket, "GET", "/number", &n); !errors.As(err, &silent) {
 		t.Errorf("nobody listens: %v", err)
 	}
+}
+
+// A connection is used again for questions, also after long answers; and where the process at the socket is another one
+// by then, a new one is made.
+func TestOneConnectionIsKeptToEachSocket(t *testing.T) {
+	var made atomic.Int32
+	serve := func(socket, says string) (stop func()) {
+		mux := http.NewServeMux()
+		mux.HandleFunc("GET /text", func(w http.ResponseWriter, _ *http.Request) { json.NewEncoder(w).Encode(says) })
+		mux.HandleFunc("POST /order", func(http.ResponseWriter, *http.Request) {})
+		l, err := net.Listen("unix", socket)
+		if err != nil {
+			t.Fatal(err)
+		}
+		server := &http.Server{Handler: mux, ConnState: func(_ net.Conn, s http.ConnState) {
+			if s == http.StateNew {
+				made.Add(1)
+			}
+		}}
+		go server.Serve(l)
+		return func() { server.Close() }
+	}
+	dir := t.TempDir()
+	a, b := filepath.Join(dir, "a.sock"), filepath.Join(dir, "b.sock")
+	stopA, stopB := serve(a, strings.Repeat("a", 1<<16)), serve(b, "b")
+	defer stopB()
+	ask := func(socket, want string) {
+		t.Helper()
+		var got string
+		if err := Call(t.Context(), socket, "GET", "/text", &got); err != nil || !strings.HasPrefix(got, want) {
+			t.Fatalf("answered %.9q, %v; want %q", got, err, want)
+		}
+	}
+	for range 5 {
+		ask(a, "aaa")
+		ask(b, "b")
+	}
+	if n := made.Load(); n != 2 {
+		t.Errorf("%d connections for ten questions to two sockets", n)
+	}
+	if err := Call(t.Context(), a, "POST", "/order", nil); err != nil || made.Load() != 3 {
+		t.Errorf("an order: %v, by connection %d; want one of its own", err, made.Load())
+	}
+	stopA()
+	err := Call(t.Context(), a, "GET", "/text", nil)
+	if err == nil || !strings.Contains(err.Error(), `"http://local/text"`) || !strings.Contains(err.Error(), a) {
+		t.Errorf("nobody listens: %v", err)
+	}
+	stopA = serve(a, "c")
+	ask(a, "c")
+	stopA()
+	defer serve(a, "d")()
+	ask(a, "d") // the kept connection ended meanwhile
 }
 
 func TestASocketThatCannotBeMadeIsAnError(t *testing.T) {
