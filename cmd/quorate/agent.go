@@ -9,7 +9,6 @@ import (
 	"os"
 	"os/user"
 	"path/filepath"
-	"runtime/debug"
 	"strconv"
 	"strings"
 	"time"
@@ -89,7 +88,7 @@ func runAgent(ctx context.Context, async *asynclog.Log, words *lastwords.Keeper,
 		return err
 	}
 	cgroup := ownCgroup(log)
-	debug.SetGCPercent(agentGCPercent)
+	beLean()
 	notifier := systemd.NewNotifier(env, log)
 	watchdog := systemd.NewWatchdog(notifier, log, systemd.Check{Name: "agent", Run: alive(agent.SocketPath(run))})
 	metadata := gce.NewMetadata(gce.MetadataConfig{Log: log})

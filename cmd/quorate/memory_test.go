@@ -5,6 +5,7 @@ import (
 	"io"
 	"os"
 	"runtime"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"testing"
@@ -23,6 +24,19 @@ func TestMemoryThatOnlyTheStartNeededIsGivenBack(t *testing.T) {
 	// What was given back comes again by itself: the program still works.
 	if code := run([]string{"--version"}, io.Discard, io.Discard); code != exitOK {
 		t.Errorf("--version ends with %d", code)
+	}
+}
+
+// The agent takes one processor, unless it is told otherwise.
+func TestTheAgentTakesOneProcessor(t *testing.T) {
+	before := runtime.GOMAXPROCS(0)
+	t.Cleanup(func() { runtime.GOMAXPROCS(before); debug.SetGCPercent(100) })
+	for told, want := range map[string]int{"": 1, "3": 3} {
+		runtime.GOMAXPROCS(3)
+		t.Setenv("GOMAXPROCS", told)
+		if beLean(); runtime.GOMAXPROCS(0) != want {
+			t.Errorf("GOMAXPROCS=%s: %d processors, want %d", told, runtime.GOMAXPROCS(0), want)
+		}
 	}
 }
 
