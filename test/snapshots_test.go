@@ -15,6 +15,7 @@ import (
 // TestSnapshots: a person saves one on a master; the agents save one by themselves before a replica leaves; both are
 // whole, also for somebody who has nothing but the record.
 func TestSnapshots(t *testing.T) {
+	onlyInCases(t)
 	t.Parallel()
 	c := bare(t, plan{vms: threeVMs, always: true})
 	await(t, "whole", c.membersWhole)
