@@ -1,7 +1,9 @@
 // Command addextra checks the folder of what a site adds to an image, and lays out what of it goes where. A bake and
 // images/install.sh call it; images/master/extra.sh puts the result into a root file system.
 //
-//	addextra [-pins images/master] FOLDER OUTPUT        OUTPUT/root: the files; OUTPUT/enable: units; OUTPUT/hash
+//	addextra [-manifest images/master/manifest] FOLDER OUTPUT
+//
+// OUTPUT/root are the files, OUTPUT/enable the units, and OUTPUT/hash is the folder's.
 package main
 
 import (
@@ -15,20 +17,20 @@ import (
 )
 
 func main() {
-	pins := flag.String("pins", "images/master", "the folder with the image's manifest and files")
+	manifest := flag.String("manifest", "images/master/manifest", "the image's manifest; its files are beside it")
 	flag.Parse()
 	if flag.NArg() != 2 {
-		fmt.Fprintln(os.Stderr, "usage: addextra [-pins images/master] FOLDER OUTPUT")
+		fmt.Fprintln(os.Stderr, "usage: addextra [-manifest images/master/manifest] FOLDER OUTPUT")
 		os.Exit(2)
 	}
-	if err := layOut(*pins, flag.Arg(0), flag.Arg(1)); err != nil {
+	if err := layOut(*manifest, flag.Arg(0), flag.Arg(1)); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
 }
 
-func layOut(pins, folder, output string) error {
-	image, err := extra.OfImage(pins)
+func layOut(manifest, folder, output string) error {
+	image, err := extra.OfImage(manifest)
 	if err != nil {
 		return err
 	}

@@ -22,7 +22,7 @@ func TestAFolderIsLaidOut(t *testing.T) {
 	}
 	write("units/site.service", "[Service]\nExecStart=/opt/run\n[Install]\nWantedBy=multi-user.target\n", 0o600)
 	write("files/opt/run", "#!/bin/sh\n", 0o700)
-	if err := layOut("../master", folder, output); err != nil {
+	if err := layOut("../master/manifest", folder, output); err != nil {
 		t.Fatal(err)
 	}
 	for name, want := range map[string]string{"enable": "site.service", "root/opt/run": "#!/bin/sh\n"} {
@@ -36,7 +36,7 @@ func TestAFolderIsLaidOut(t *testing.T) {
 	}
 	write("units/kubelet.service", "[Service]\n", 0o600)
 	other := t.TempDir()
-	if err := layOut("../master", folder, other); err == nil || !strings.Contains(err.Error(),
+	if err := layOut("../master/manifest", folder, other); err == nil || !strings.Contains(err.Error(),
 		folder+"/units/kubelet.service: found a unit of the image's own") {
 		t.Errorf("got %v", err)
 	}

@@ -41,7 +41,8 @@ func small(t *testing.T) sources {
 	t.Helper()
 	dir := t.TempDir()
 	write(t, dir, map[string]string{
-		"manifest": "# pins\nepoch 1795383971\nprogram quorate etcd-v3.7.3 " + runtime.Version() + " " + zeros +
+		"manifest": "# pins\narchitecture " + runtime.GOARCH + "\nepoch 1795383971\nprogram quorate etcd-v3.7.3 " +
+			runtime.Version() + " " + zeros +
 			"\ndeb image libstdc++6 1:12.2+b1~x amd64 " + ones + "\ndeb tools tar 1.35 amd64 " + ones +
 			"\ndeb tools systemd-boot-efi 257.9-1 amd64 " + zeros + "\n",
 		"packages":         "suite system bookworm\nsuite master bookworm\nsuite tools trixie\n",
@@ -100,7 +101,7 @@ func TestAnImagesPartsAreAllInItsBill(t *testing.T) {
 		}
 	}
 	for _, url := range []string{
-		"pkg:generic/quorate-master@" + of40,
+		"pkg:generic/quorate-master@" + of40 + "?arch=" + runtime.GOARCH,
 		"pkg:deb/debian/libstdc%2B%2B6@1:12.2%2Bb1~x?arch=amd64&distro=bookworm",
 		"pkg:deb/debian/systemd-boot-efi@257.9-1?arch=amd64&distro=trixie", // its stub is in boot.efi
 		"pkg:golang/github.com/spdx/tools-golang@v0.5.7",
@@ -233,6 +234,36 @@ func TestProgramsOfAnotherCommitAreRefused(t *testing.T) {
 	}
 	if text := string(output(t, s, "provenance.json")); !strings.Contains(text, "by the word of who baked") {
 		t.Errorf("the provenance of programs without a stamp: %s", text)
+	}
+}
+
+// An image of another architecture lies in a folder of its own, and so do its programs.
+func TestProgramsOfAnotherArchitectureAreRefused(t *testing.T) {
+	s := small(t)
+	pins := strings.Replace(string(output(t, s, "../manifest")), runtime.GOARCH+"\n", "riscv64\n", 1)
+	write(t, filepath.Dir(s.manifest), map[string]string{"manifest": pins})
+	if err := describe(s, nil); err == nil || !strings.Contains(err.Error(), "was not built for riscv64") {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestAnImagesArchitectureIsNamed(t *testing.T) {
+	s := small(t)
+	if err := describe(s, nil); err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]string{
+		"sbom.spdx.json":  "pkg:generic/quorate-master@" + of40 + "?arch=" + runtime.GOARCH,
+		"provenance.json": `"architecture": "` + runtime.GOARCH + `"`,
+	} {
+		if text := string(output(t, s, name)); !strings.Contains(text, want) {
+			t.Errorf("%s lacks %s: %s", name, want, text)
+		}
+	}
+	without := strings.Replace(string(output(t, s, "../manifest")), "architecture "+runtime.GOARCH+"\n", "", 1)
+	write(t, filepath.Dir(s.manifest), map[string]string{"manifest": without})
+	if p, err := readPins(s.manifest, s.packages); err != nil || p.architecture != "amd64" {
+		t.Errorf("a manifest that names no architecture is of %s, %v", p.architecture, err)
 	}
 }
 

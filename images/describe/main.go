@@ -47,6 +47,9 @@ func describe(s sources, rest []string) error {
 	if err := asPinned(programs, pins.programs); err != nil {
 		return err
 	}
+	if err := ofArchitecture(programs, pins.architecture); err != nil {
+		return err
+	}
 	stamped, err := proven(programs, s.commit)
 	if err != nil {
 		return err

@@ -3,7 +3,6 @@ package main
 import (
 	"fmt"
 	"os"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"time"
@@ -15,6 +14,8 @@ import (
 
 // pins are what images/master/manifest says.
 type pins struct {
+	// architecture is Debian's name, and Go's, of what the image's machines are.
+	architecture string
 	// epoch is the time that all files of an image bear.
 	epoch    time.Time
 	programs []pinnedModule
@@ -67,7 +68,7 @@ func fields(path string) (lines [][]string, err error) {
 }
 
 func readPins(manifest, packages string) (pins, error) {
-	p := pins{suites: map[string]string{}}
+	p := pins{architecture: "amd64", suites: map[string]string{}}
 	lines, err := fields(manifest)
 	if err != nil {
 		return p, err
@@ -97,6 +98,8 @@ func readPins(manifest, packages string) (pins, error) {
 // take takes one line of the manifest.
 func (p *pins) take(words []string) error {
 	switch {
+	case words[0] == "architecture" && len(words) == 2:
+		p.architecture = words[1]
 	case words[0] == "epoch" && len(words) == 2:
 		seconds, err := strconv.ParseInt(words[1], 10, 64)
 		p.epoch = time.Unix(seconds, 0).UTC()
@@ -108,7 +111,7 @@ func (p *pins) take(words []string) error {
 	case words[0] == "deb" && len(words) == 6 && words[1] == "tools":
 		p.tools = append(p.tools, deb{words[2], words[3], words[4], words[5]})
 	default:
-		return fmt.Errorf("want epoch, program or deb image|tools, each with all of its words")
+		return fmt.Errorf("want architecture, epoch, program or deb image|tools, each with all of its words")
 	}
 	return nil
 }
@@ -118,7 +121,7 @@ func (p *pins) addExtra(s sources) error {
 	if s.extra == "" {
 		return nil
 	}
-	image, err := extra.OfImage(filepath.Dir(s.manifest))
+	image, err := extra.OfImage(s.manifest)
 	if err == nil {
 		p.extra, err = extra.Read(s.extra, os.DirFS(s.extra), image)
 	}

@@ -126,6 +126,18 @@ func asPinned(programs []program, pinned []pinnedModule) error {
 	return nil
 }
 
+// ofArchitecture refuses a program that the image's machines do not run.
+func ofArchitecture(programs []program, architecture string) error {
+	for _, p := range programs {
+		i := slices.IndexFunc(p.info.Settings, func(s debug.BuildSetting) bool { return s.Key == "GOARCH" })
+		if i < 0 || p.info.Settings[i].Value != architecture {
+			return fmt.Errorf("%s was not built for %s, of which the image is: build and bake with make image ARCH=%s",
+				p.name, architecture, architecture)
+		}
+	}
+	return nil
+}
+
 // modules are what it was built from, its own module left out. A module that was replaced is the one that replaced it.
 func (p program) modules() (list []debug.Module) {
 	for _, m := range p.info.Deps {

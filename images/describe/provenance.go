@@ -46,7 +46,7 @@ func provenance(p pins, programs []program, files []file, commit string, stamped
 	if !stamped {
 		origin = "quorate or pause bears no commit: they are of it by the word of who baked"
 	}
-	given := map[string]any{"commit": commit, "programs": origin}
+	given := map[string]any{"architecture": p.architecture, "commit": commit, "programs": origin}
 	if p.extra.Hash != "" {
 		given["extra"] = "sha256:" + p.extra.Hash
 	}

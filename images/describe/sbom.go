@@ -53,7 +53,7 @@ func sbom(p pins, programs []program, files []file, commit string) ([]byte, erro
 	if err != nil {
 		return nil, err
 	}
-	image := b.part("pkg:generic/quorate-master@"+commit, "quorate-master", commit, disk)
+	image := b.part("pkg:generic/quorate-master@"+commit+"?arch="+p.architecture, "quorate-master", commit, disk)
 	b.last().PackageFileName = diskFile
 	b.last().PrimaryPackagePurpose = "OPERATING-SYSTEM"
 	b.relate("DOCUMENT", "DESCRIBES", image)

@@ -3,6 +3,7 @@
 //
 //	packages        names of Debian packages          proxy     the HTTP proxy of the agent and of containerd
 //	manifest        their versions and hashes         sources   where apt finds packages, while it is baked
+//	manifest.arm64  the same for images of arm64
 //	certificates/   CAs that the machine trusts       units/    units of systemd, and drop-ins
 //	files/          other files
 //
@@ -47,11 +48,16 @@ type File struct {
 
 // Image is what the image has without the folder.
 type Image struct {
+	// Manifest is the name of its manifest, one of Manifests. A folder's pins for it are in a file of the same name.
+	Manifest string
 	// Debs are the lines of its manifest that begin with "deb image".
 	Debs []string
 	// Paths are the files of the image's own, without a leading slash: a folder may not replace them.
 	Paths []string
 }
+
+// Manifests are the names of manifests: amd64's and arm64's.
+var Manifests = []string{"manifest", "manifest.arm64"}
 
 // input is one file of the folder.
 type input struct {
@@ -60,7 +66,7 @@ type input struct {
 	content []byte
 }
 
-const layout = "packages, manifest, proxy, sources, README.md, and the folders certificates, units and files"
+const layout = "packages, manifest, manifest.arm64, proxy, sources, README.md, and the folders certificates, units and files"
 
 // Read reads a folder, which faults call by the name. Its error holds every fault.
 func Read(name string, folder fs.FS, image Image) (Extra, error) {
@@ -74,8 +80,9 @@ func Read(name string, folder fs.FS, image Image) (Extra, error) {
 		switch {
 		case in.path == "packages":
 			r.packages(in)
-		case in.path == "manifest":
+		case in.path == r.image.Manifest:
 			r.manifest(in)
+		case slices.Contains(Manifests, in.path): // the pins for images of another architecture
 		case in.path == "proxy":
 			r.proxy(in)
 		case in.path == "sources":

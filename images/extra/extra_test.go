@@ -20,7 +20,7 @@ import (
 
 const zeros = "0000000000000000000000000000000000000000000000000000000000000000"
 
-var image = extra.Image{Debs: []string{"deb image curl 7 amd64 " + zeros}, Paths: []string{"etc/chrony/chrony.conf"}}
+var image = extra.Image{Manifest: "manifest", Debs: []string{"deb image curl 7 amd64 " + zeros}, Paths: []string{"etc/chrony/chrony.conf"}}
 
 // certificate makes one in PEM.
 func certificate(t *testing.T, ca bool) string {
@@ -228,10 +228,33 @@ func TestAllFaultsComeAtOnceAndLinksAreOne(t *testing.T) {
 	}
 }
 
+// Each architecture has pins of its own.
+func TestPinsForAnotherArchitectureAreNotThoseOfTheImage(t *testing.T) {
+	t.Parallel()
+	f, other := whole(t), image
+	f["manifest.arm64"] = &fstest.MapFile{Data: []byte("of " + extra.PinsHash(image.Debs) + "\n" +
+		"deb image node-exporter 1.5.0-1+b9 arm64 " + zeros + "\n")}
+	other.Manifest = "manifest.arm64"
+	for _, c := range []struct {
+		image extra.Image
+		want  string
+	}{{image, "1.5.0-1+b6"}, {other, "1.5.0-1+b9"}} {
+		e, err := extra.Read("site", f, c.image)
+		if err != nil || len(e.Pinned) != 1 || e.Pinned[0].Version != c.want {
+			t.Errorf("%s: pinned %v, %v; want version %s", c.image.Manifest, e.Pinned, err, c.want)
+		}
+	}
+	delete(f, "manifest.arm64")
+	const want = "which manifest.arm64 does not pin; allowed: what ARCH=arm64 images/master/pin.sh extra writes"
+	if _, err := extra.Read("site", f, other); err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("got %v, want %q", err, want)
+	}
+}
+
 // The image's own files and pins are read from where a bake takes them.
 func TestOfImageKnowsTheImagesFilesAndPins(t *testing.T) {
 	t.Parallel()
-	image, err := extra.OfImage("../master")
+	image, err := extra.OfImage("../master/manifest")
 	if err != nil {
 		t.Fatal(err)
 	}

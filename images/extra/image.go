@@ -8,9 +8,11 @@ import (
 	"strings"
 )
 
-// OfImage reads what an image has of the folder of its pins, images/master.
-func OfImage(pins string) (image Image, err error) {
-	text, err := os.ReadFile(filepath.Join(pins, "manifest"))
+// OfImage reads what an image has: its manifest, and its files beside that, in images/master.
+func OfImage(manifest string) (image Image, err error) {
+	pins := filepath.Dir(manifest)
+	image.Manifest = filepath.Base(manifest)
+	text, err := os.ReadFile(manifest)
 	if err != nil {
 		return image, fmt.Errorf("read the image's pins: %w", err)
 	}

@@ -16,7 +16,13 @@ var (
 )
 
 // repin is what a person does where packages and manifest do not fit.
-const repin = "what images/master/pin.sh extra writes: run it again"
+func (r *reader) repin() string {
+	arch := ""
+	if _, other, ok := strings.Cut(r.image.Manifest, "."); ok {
+		arch = "ARCH=" + other + " "
+	}
+	return "what " + arch + "images/master/pin.sh extra writes: run it again"
+}
 
 func (r *reader) packages(in input) {
 	for _, l := range lines(in) {
@@ -44,7 +50,7 @@ func (r *reader) manifest(in input) {
 			version.MatchString(w[3]) && sha.MatchString(w[5]):
 			r.out.Pinned = append(r.out.Pinned, Package{w[2], w[3], w[4], w[5]})
 			if r.inImage(w[2]) {
-				r.fault(in.path, l.number, w[2]+", which the image has already", repin)
+				r.fault(in.path, l.number, w[2]+", which the image has already", r.repin())
 			}
 		default:
 			r.fault(in.path, l.number, fmt.Sprintf("%q", l.text),
@@ -63,14 +69,14 @@ func (r *reader) together() {
 	for _, l := range r.named {
 		pinned := slices.ContainsFunc(r.out.Pinned, func(p Package) bool { return p.Name == l.text })
 		if !pinned && !r.inImage(l.text) {
-			r.fault("packages", l.number, l.text+", which manifest does not pin", repin)
+			r.fault("packages", l.number, l.text+", which "+r.image.Manifest+" does not pin", r.repin())
 		}
 	}
 	if len(r.out.Pinned) > 0 && len(r.named) == 0 {
-		r.fault("manifest", 0, "pins without a name in packages", repin)
+		r.fault(r.image.Manifest, 0, "pins without a name in packages", r.repin())
 	}
 	if want := PinsHash(r.image.Debs); len(r.out.Pinned) > 0 && r.of != want {
-		r.fault("manifest", 0, "pins that were resolved for another images/master/manifest", repin)
+		r.fault(r.image.Manifest, 0, "pins that were resolved for another images/master/"+r.image.Manifest, r.repin())
 	}
 }
 
