@@ -11,6 +11,15 @@ VMS := auto
 EXAMPLES := no
 # A folder of what a site adds to an image: images/README.md.
 EXTRA := $(QUORATE_EXTRA)
+# The architecture of masters: arm64 has its programs in bin/arm64/ and its image in bin/image-arm64/, and everything else here is of this machine.
+ARCH ?= amd64
+export ARCH
+ifeq ($(filter amd64 arm64,$(ARCH)),)
+$(error ARCH is '$(ARCH)': want amd64 or arm64)
+endif
+BIN := bin$(if $(filter arm64,$(ARCH)),/arm64)
+IMAGE := bin/image$(if $(filter arm64,$(ARCH)),-arm64)
+GOFOR := CGO_ENABLED=0 $(if $(filter arm64,$(ARCH)),GOARCH=arm64 )$(GO)
 # What of ./test is about boots, disks and processes; QUORATE_VM=systemd runs any other on systemd VMs too.
 SYSTEMD_CASES := TestMastersOfTheImage|TestThreeReplicas|TestCase03|TestCase14Stalled|TestCase17AgentKilledWhileAMember|TestAHostError|TestCaseTheDataDisk|TestCaseTheAgent|TestCaseTheKubelet
 # The packages with tests that -short leaves out, or makes shorter; the longest begins first.
@@ -46,20 +55,20 @@ deps: ## Install what this machine lacks (Debian or Ubuntu packages; needs root 
 	@images/deps.sh
 
 build: ## quorate, localgce and the program of pods' sandboxes, into bin/
-	@mkdir -p bin
-	CGO_ENABLED=0 $(GO) build -ldflags "-s -w" -o bin/ ./cmd/quorate ./cmd/localgce ./images/pause
+	@mkdir -p $(BIN)
+	$(GOFOR) build -ldflags "-s -w" -o $(BIN)/ ./cmd/quorate ./cmd/localgce ./images/pause
 
 man: build ## The manual pages of quorate's commands, into bin/man/
 	bin/quorate man bin/man
 
 kubernetes: ## The real Kubernetes programs from their source modules, cached by pin
-	@images/build.sh kubernetes bin
+	@images/build.sh kubernetes $(BIN)
 
 coredns: ## CoreDNS with the plugins of a cluster's DNS, from its source module, cached by pin
-	@images/build.sh coredns bin
+	@images/build.sh coredns $(BIN)
 
 etcd: ## etcd's own tools from their source modules, cached by pin
-	@images/build.sh etcd bin
+	@images/build.sh etcd $(BIN)
 
 etcd-former: ## etcd of the minor version before ours, for the tests of what is refused, in bin/former/
 	@images/build.sh etcd-former bin/former
@@ -70,16 +79,20 @@ image install: export GIT_CONFIG_COUNT := 1
 image install: export GIT_CONFIG_KEY_0 := safe.directory
 image install: export GIT_CONFIG_VALUE_0 := *
 
-image: build kubernetes etcd $(if $(filter yes,$(EXAMPLES)),coredns) ## A master's disk image for GCE, with its SBOM, into bin/image/ (root; 3 minutes); EXAMPLES=yes: and the example add-ons; EXTRA=FOLDER: and what your site adds
+image: build kubernetes etcd $(if $(filter yes,$(EXAMPLES)),coredns) ## A master's disk image for GCE, with its SBOM, into bin/image/ (root; 3 minutes); ARCH=arm64: for arm64; EXAMPLES=yes: and the example add-ons; EXTRA=FOLDER: and what your site adds
 	CGO_ENABLED=0 $(GO) build -ldflags "-s -w" -o bin/ ./images/describe ./images/addextra
-	@QUORATE_EXAMPLES=$(EXAMPLES) QUORATE_EXTRA="$(EXTRA)" images/bake.sh bin/image
+	@QUORATE_EXAMPLES=$(EXAMPLES) QUORATE_EXTRA="$(EXTRA)" images/bake.sh $(IMAGE)
 
 install: build kubernetes etcd $(if $(filter yes,$(EXAMPLES)),coredns) ## Make this machine, a Debian 12, a master from its next boot on: what an image has, without its kernel (root); EXTRA as for image
-	CGO_ENABLED=0 $(GO) build -ldflags "-s -w" -o bin/ ./images/addextra
-	@QUORATE_EXAMPLES=$(EXAMPLES) QUORATE_EXTRA="$(EXTRA)" images/install.sh bin
+	$(GOFOR) build -ldflags "-s -w" -o $(BIN)/ ./images/addextra
+	@QUORATE_EXAMPLES=$(EXAMPLES) QUORATE_EXTRA="$(EXTRA)" images/install.sh $(BIN)
 
-image-test: image guest ## The baked image: baked again, booted to a Ready Node in an emulated machine, against install.sh (root; half an hour)
-	QUORATE_IMAGE=$(CURDIR)/bin/image QUORATE_EXTRA=$(abspath $(EXTRA)) $(GO) test -count 1 -timeout 120m -v ./test/image
+# The test's own programs are of this machine.
+image-test: image guest $(if $(filter arm64,$(ARCH)),of-this-machine) ## The baked image: baked again, booted to a Ready Node in an emulated machine, against install.sh (root; half an hour)
+	QUORATE_IMAGE=$(CURDIR)/$(IMAGE) QUORATE_EXTRA=$(abspath $(EXTRA)) $(GO) test -count 1 -timeout $(if $(filter arm64,$(ARCH)),240m,120m) -v ./test/image
+
+of-this-machine:
+	@$(MAKE) ARCH=amd64 build kubernetes
 
 cases-systemd: build kubernetes etcd ## The VMs that boot the baked image, and cases of masters in them (root; bakes the image if there is none)
 	@test -s bin/image/root.tar || $(MAKE) image
@@ -150,4 +163,4 @@ vuln: ## Known vulnerabilities, where the machine can reach their data
 clean: demo-down ## Remove what was built here; the caches outside the repository stay
 	rm -rf bin $(STATE)
 
-.PHONY: help demo man demo-watch demo-check demo-down test cases check cases-systemd deps build kubernetes coredns etcd etcd-former image install image-test examples-test race guest chaos failovers faults alerts terraform addons bench bench-watch monit mutate fuzz lint vuln clean
+.PHONY: help demo man demo-watch demo-check demo-down test cases check cases-systemd deps build kubernetes coredns etcd etcd-former image install image-test of-this-machine examples-test race guest chaos failovers faults alerts terraform addons bench bench-watch monit mutate fuzz lint vuln clean

@@ -4,6 +4,7 @@
 #   images/bake.sh OUTPUT        OUTPUT/root.tar, the tree; OUTPUT/disk.raw, the disk; OUTPUT/quorate-master.tar.gz, the disk as GCE takes it;
 #                                OUTPUT/sbom.spdx.json and OUTPUT/provenance.json, what it is made of
 #
+# With ARCH=arm64 it is one for machines of that architecture, from images/master/manifest.arm64 and the programs in bin/arm64/.
 # With QUORATE_EXAMPLES=yes it holds the container images of the example add-ons, too; with QUORATE_EXTRA=FOLDER what a site adds (images/README.md).
 #
 # The tools come from the manifest too and run in namespaces of their own, without a network: this machine gives its kernel, apt and dpkg-deb, and the
@@ -13,11 +14,11 @@ if [[ $# != 1 || $(id -u) != 0 ]]; then
   echo "usage, as root: images/bake.sh OUTPUT" >&2
   exit 2
 fi
-out=$(mkdir -p "$1" && cd "$1" && pwd)
 . "$(dirname "$0")/master/lib.sh"
+out=$(mkdir -p "$1" && cd "$1" && pwd)
 extra_folder
 cd "$(dirname "$0")/.."
-if ! diff <(programs | sed 's/^/program /') <(grep '^program ' $pins/manifest) >&2; then
+if ! diff <(programs | sed 's/^/program /') <(grep '^program ' $manifest) >&2; then
   echo "images/bake.sh: the manifest has other programs than the modules: run images/master/pin.sh programs" >&2
   exit 1
 fi
@@ -27,21 +28,21 @@ trap 'rm -rf "$work"' EXIT
 umask 022
 mkdir -p "$work/in/programs" "$work/out"
 if [[ -n ${QUORATE_EXTRA:-} ]]; then
-  bin/addextra "$QUORATE_EXTRA" "$work/in/extra"
-  if [[ -f $QUORATE_EXTRA/manifest ]]; then cp "$QUORATE_EXTRA/manifest" "$work/in/extra/manifest"; fi
+  bin/addextra -manifest $manifest "$QUORATE_EXTRA" "$work/in/extra"
+  if [[ -f $(extra_manifest) ]]; then cp "$(extra_manifest)" "$work/in/extra/manifest"; fi
 fi
 images/master/fetch.sh image "$work/debs"
-cp -r $pins "$work/in/pins"
+lay_pins "$work/in/pins"
 cp -r systemd/units "$work/in/units"
 commit=$(commit)
 echo "$commit" >"$work/in/commit"
-if with_examples; then cp bin/{coredns,kube-proxy} "$work/in/programs/"; fi
-cp bin/{quorate,kube-apiserver,kube-controller-manager,kube-scheduler,kubectl,kubelet,etcdctl,etcdutl,pause} "$work/in/programs/"
+if with_examples; then cp $bin/{coredns,kube-proxy} "$work/in/programs/"; fi
+cp $bin/{quorate,kube-apiserver,kube-controller-manager,kube-scheduler,kubectl,kubelet,etcdctl,etcdutl,pause} "$work/in/programs/"
 # A checkout's files have the rights that the umask of who checked it out gave them.
 find "$work/in" -type d -exec chmod 0755 {} + -o -perm /0100 -exec chmod 0755 {} + -o -exec chmod 0644 {} +
 
 tools=$(images/master/tools.sh)
-echo "baking; about two minutes" >&2
+echo "baking; about two minutes, for another architecture than this machine's ten" >&2
 code=0
 images/master/in_tools.sh "$tools" "$work" /in/pins/inside.sh >"$work/log" 2>&1 || code=$?
 if ((code)); then
@@ -51,11 +52,11 @@ if ((code)); then
 fi
 size=$((3 << 30))
 [[ $(stat -c %s "$work/out/disk.raw") == "$size" ]] # GCE wants whole GiB
-epoch=$(awk '$1 == "epoch" { print $2 }' $pins/manifest)
+epoch=$(awk '$1 == "epoch" { print $2 }' $manifest)
 tar --format=oldgnu -S --sort=name --mtime="@$epoch" --owner=0 --group=0 --numeric-owner --mode=0644 -C "$work/out" -cf - disk.raw |
   gzip -n >"$work/out/quorate-master.tar.gz"
 (cd "$work/out" && sha256sum -- * >SHA256SUMS)
-bin/describe -programs "$work/in/programs" -commit "$commit" -image "$work/out" ${QUORATE_EXTRA:+-extra "$QUORATE_EXTRA"}
+bin/describe -manifest $manifest -programs "$work/in/programs" -commit "$commit" -image "$work/out" ${QUORATE_EXTRA:+-extra "$QUORATE_EXTRA"}
 (cd "$work/out" && sha256sum -- provenance.json sbom.spdx.json >>SHA256SUMS)
 # The list is there only while it is true.
 rm -f "$out/SHA256SUMS"

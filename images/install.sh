@@ -12,19 +12,20 @@ if [[ -z $programs || $(id -u) != 0 ]]; then
   exit 2
 fi
 programs=$(cd "$programs" && pwd)
+ARCH=$(dpkg --print-architecture 2>/dev/null || uname -m)
+export ARCH
 . "$(dirname "$0")/master/lib.sh"
 extra_folder
 cd "$(dirname "$0")/.."
-suite=$(awk '$1 == "suite" && $2 == "master" { print $3 }' $pins/packages)
 . /etc/os-release
-if [[ $ID != debian || $VERSION_CODENAME != "$suite" || $(dpkg --print-architecture) != amd64 ]]; then
-  echo "images/install.sh: this is $PRETTY_NAME on $(dpkg --print-architecture); the manifest's packages are of Debian $suite on amd64" >&2
+if [[ $ID != debian || $VERSION_CODENAME != "$(suite master)" ]]; then
+  echo "images/install.sh: this is $PRETTY_NAME; the manifest's packages are of Debian $(suite master)" >&2
   exit 1
 fi
 
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-if [[ -n ${QUORATE_EXTRA:-} ]]; then "$programs/addextra" "$QUORATE_EXTRA" "$work/extra"; fi
+if [[ -n ${QUORATE_EXTRA:-} ]]; then "$programs/addextra" -manifest $manifest "$QUORATE_EXTRA" "$work/extra"; fi
 images/master/fetch.sh image "$work/debs" $(names master) $(extra_names)
 # What they depend on is this machine's. Debian's packages start their services when they are installed; a master's first start is its next boot.
 printf '#!/bin/sh\nexit 101\n' >"$work/policy"
@@ -38,7 +39,8 @@ apt-get update -q
 apt-get install -q -y --no-install-recommends --allow-downgrades -o Dpkg::Options::=--force-confold "$work"/debs/*.deb
 
 commit=$(commit)
-images/master/files.sh / $pins "$programs" systemd/units "$commit"
+lay_pins "$work/pins"
+images/master/files.sh / "$work/pins" "$programs" systemd/units "$commit"
 if with_examples; then images/master/examples.sh / "$programs" /usr/share/quorate/images; fi
 if [[ -d $work/extra ]]; then images/master/extra.sh / "$work/extra"; fi
 # The machine's own network may be systemd's, as the image's is.

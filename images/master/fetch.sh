@@ -21,24 +21,29 @@ mkdir -p "$cache/debs"
 wanted() { if (($# == 0)); then pinned "$role"; else pinned "$role" | grep -E "^($(IFS='|'; echo "${*//+/\\+}")) "; fi; }
 hash_of() { sha256sum "$1" | cut -d' ' -f1; }
 missing=()
-while read -r name version _ hash; do
+while read -r name version architecture hash; do
   # What lies in the cache is read again: a disk may have damaged it.
   if [[ -f $cache/debs/$hash && $(hash_of "$cache/debs/$hash") != "$hash" ]]; then rm "$cache/debs/$hash"; fi
-  [[ -f $cache/debs/$hash ]] || missing+=("$name=$version")
+  [[ -f $cache/debs/$hash ]] || missing+=("$architecture $name=$version")
 done < <(wanted "$@")
 
 if ((${#missing[@]})); then
   echo "downloading ${#missing[@]} packages of Debian" >&2
   tmp=$(mktemp -d -p "$cache/debs")
   trap 'rm -rf "$tmp"' EXIT
-  suite=$(awk -v r="${role/image/system}" '$1 == "suite" && $2 == r { print $3 }' $pins/packages)
-  use_suite "$suite"
-  # apt downloads none where it does not know one: those are named below.
-  apt-get update -q >/dev/null
-  mapfile -t known < <(apt-cache show "${missing[@]}" 2>/dev/null |
-    awk '$1 == "Package:" { name = $2 } $1 == "Version:" { print name "=" $2 }' | sort -u |
-    grep -xF -f <(printf '%s\n' "${missing[@]}") || true)
-  if ((${#known[@]})); then (cd "$tmp" && apt-get download -q "${known[@]}" >/dev/null); fi
+  own=$arch # what is for all architectures is taken with that of the others
+  if [[ $role == tools ]]; then own=amd64; fi
+  printf '%s\n' "${missing[@]}" | sed "s/^all /$own /" | LC_ALL=C sort >"$tmp/missing"
+  for architecture in $(cut -d' ' -f1 "$tmp/missing" | uniq); do
+    mapfile -t wanted < <(awk -v a="$architecture" '$1 == a { print $2 }' "$tmp/missing")
+    use_suite "$(suite "${role/image/system}")" "$architecture"
+    # apt downloads none where it does not know one: those are named below.
+    apt-get update -q >/dev/null
+    mapfile -t known < <(apt-cache show "${wanted[@]}" 2>/dev/null |
+      awk '$1 == "Package:" { name = $2 } $1 == "Version:" { print name "=" $2 }' | sort -u |
+      grep -xF -f <(printf '%s\n' "${wanted[@]}") || true)
+    if ((${#known[@]})); then (cd "$tmp" && apt-get download -q "${known[@]}" >/dev/null); fi
+  done
   for deb in "$tmp"/*.deb; do
     [[ -e $deb ]] || continue
     mv "$deb" "$cache/debs/$(hash_of "$deb")"

@@ -9,6 +9,11 @@ umask 022
 hostname bake
 export PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/root LC_ALL=C.UTF-8 TZ=UTC DEBIAN_FRONTEND=noninteractive
 . /in/pins/failures.sh
+ARCH=$(awk '$1 == "architecture" { print $2 }' /in/pins/manifest)
+export ARCH=${ARCH:-amd64}
+efi=x64 console=console=ttyS0,115200
+# Google's machines of arm64 are to have an ARM UART. A kernel takes the last console that is there.
+if [[ $ARCH == arm64 ]]; then efi=aa64 console+=" console=ttyAMA0,115200"; fi
 SOURCE_DATE_EPOCH=$(awk '$1 == "epoch" { print $2 }' /in/pins/manifest)
 export SOURCE_DATE_EPOCH
 # Identities that must not be random: the same bytes from each bake. No machine's secret hangs on them.
@@ -17,7 +22,8 @@ root_uuid=7d2b1c1e-7f0a-4f55-9d4a-6b1c4a7e0b02
 manifests=(/in/pins/manifest)
 if [[ -f /in/extra/manifest ]]; then manifests+=(/in/extra/manifest); fi
 packages=$(cat "${manifests[@]}" | awk '$1 == "deb" && $2 == "image" { print $3 }' | paste -sd,)
-mmdebstrap --quiet --variant=apt --mode=root --format=tar --include="$packages" \
+# in_tools.sh sees to it that programs of another architecture run here. mmdebstrap would look for it in another way.
+mmdebstrap --quiet --variant=apt --mode=root --format=tar --architectures="$ARCH" --skip=check/qemu --include="$packages" \
   --aptopt='APT::Install-Recommends "false"' \
   --dpkgopt='path-exclude=/usr/share/man/*' --dpkgopt='path-exclude=/usr/share/info/*' --dpkgopt='path-exclude=/usr/share/locale/*' \
   --dpkgopt='path-exclude=/usr/share/doc/*' --dpkgopt='path-include=/usr/share/doc/*/copyright' \
@@ -26,7 +32,8 @@ mmdebstrap --quiet --variant=apt --mode=root --format=tar --include="$packages" 
   '' /out/root.tar 'deb [trusted=yes] copy:/debs ./'
 
 ukify build --linux=/out/vmlinuz --initrd=/out/initrd --output=/out/boot.efi \
-  --os-release="NAME=quorate" --cmdline="root=PARTUUID=$root_uuid rw console=ttyS0,115200 systemd.firstboot=off" >/dev/null
+  --efi-arch=$efi --stub=/usr/lib/systemd/boot/efi/linux$efi.efi.stub \
+  --os-release="NAME=quorate" --cmdline="root=PARTUUID=$root_uuid rw $console systemd.firstboot=off" >/dev/null
 
 # repart gives the file in the EFI partition the time of its source.
 touch -d "@$SOURCE_DATE_EPOCH" /out/boot.efi

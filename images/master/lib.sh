@@ -1,6 +1,16 @@
 # What pin.sh, fetch.sh, bake.sh and install.sh share. Sourced, with the repository as working directory.
 . "$(dirname "${BASH_SOURCE[0]}")/failures.sh"
 pins=images/master
+# arch is the architecture of the image's machines. The tools that bake run on amd64.
+arch=${ARCH:-amd64}
+if [[ ! $arch =~ ^(amd64|arm64)$ ]]; then
+  echo "ARCH is '$arch': want amd64 or arm64" >&2
+  exit 2
+fi
+# of_arch prints what is appended to a name where it stands for another architecture than amd64.
+of_arch() { if [[ $1 != amd64 ]]; then echo "$2$1"; fi; }
+manifest=$pins/manifest$(of_arch $arch .)
+bin=bin$(of_arch $arch /)
 cache=${QUORATE_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/quorate}/images
 
 # with_examples says whether the images of the example add-ons are wanted: QUORATE_EXAMPLES=yes.
@@ -28,13 +38,22 @@ extra_folder() {
 # extra_names prints the packages that a site adds.
 extra_names() { if [[ -f ${QUORATE_EXTRA:-}/packages ]]; then awk '!/^[ \t]*(#|$)/ { print $1 }' "$QUORATE_EXTRA/packages"; fi; }
 
-# names prints the packages of roles.
-names() { local role; for role; do awk -v role="$role" '$1 == role { print $2 }' $pins/packages; done; }
+# extra_manifest is where the pins of what a site adds are: they are of one architecture.
+extra_manifest() { echo "${QUORATE_EXTRA:-}/manifest$(of_arch $arch .)"; }
+
+# names prints the packages of roles, those of this architecture.
+names() {
+  local role
+  for role; do awk -v role="$role" -v arch=$arch '$1 == role && ($3 == "" || $3 == arch) { print $2 }' $pins/packages; done
+}
+
+# suite prints Debian's release of a role.
+suite() { awk -v role="$1" '$1 == "suite" && $2 == role { print $3 }' $pins/packages; }
 
 # pinned prints "name version architecture sha256" of the packages of a role of the manifest, image or tools; an image's with those that a site adds.
 pinned() {
-  local manifests=("$pins/manifest")
-  if [[ -f ${QUORATE_EXTRA:-}/manifest ]]; then manifests+=("$QUORATE_EXTRA/manifest"); fi
+  local manifests=("$manifest")
+  if [[ -n ${QUORATE_EXTRA:-} && -f $(extra_manifest) ]]; then manifests+=("$(extra_manifest)"); fi
   awk -v role="$1" '$1 == "deb" && $2 == role { print $3, $4, $5, $6 }' "${manifests[@]}"
 }
 
@@ -70,15 +89,25 @@ commit() {
   echo "$commit${changed:+-dirty}"
 }
 
-# use_suite makes apt see one Debian suite, by the sources and the proxy of this machine, with a state of its own: nothing of the machine's changes.
+# lay_pins copies the folder of pins to a new one as an image of this architecture has it: its manifest, and the names that the architecture has in the
+# definitions of partitions.
+lay_pins() {
+  cp -r $pins "$1"
+  if [[ $arch == amd64 ]]; then return; fi
+  mv "$1/manifest.$arch" "$1/manifest"
+  sed -i 's/root-x86-64/root-arm64/; s/BOOTX64/BOOTAA64/' "$1"/repart.d/*.conf "$1"/files/system/etc/repart.d/*.conf
+}
+
+# use_suite SUITE ARCHITECTURE makes apt see one Debian suite, by the sources and the proxy of this machine, with a state of its own: nothing of the machine's changes.
 use_suite() {
-  local suite=$1 state=$cache/apt/$1 list sources=/etc/apt/sources.list.d/debian.sources
+  local suite=$1 state list sources=/etc/apt/sources.list.d/debian.sources
   if [[ ! -s $sources ]]; then sources=/etc/apt/sources.list; fi
   sources=${QUORATE_APT_SOURCES:-$sources}
   if ! grep -qE '^(deb |Types: deb)' "$sources" 2>/dev/null; then
     echo "no Debian sources in $sources: set QUORATE_APT_SOURCES to a file that has them" >&2
     return 1
   fi
+  state=$cache/apt/$suite$(of_arch "$2" -)
   list=$state/debian.list
   if grep -q '^Types:' "$sources"; then list=$state/debian.sources; fi # apt reads the format from the name
   mkdir -p "$state"/{lists,archives}/partial
@@ -93,8 +122,8 @@ Dir::Etc::sourcelist "$list";
 Dir::Etc::sourceparts "/dev/null";
 Dir::Etc::preferences "/dev/null";
 Dir::Etc::preferencesparts "/dev/null";
-APT::Architecture "amd64";
-APT::Architectures { "amd64"; };
+APT::Architecture "$2";
+APT::Architectures { "$2"; };
 APT::Install-Recommends "false";
 APT::Sandbox::User "root";
 Acquire::Languages "none";

@@ -1,7 +1,7 @@
 #!/bin/bash
 # Makes a container image of a folder, an archive that `ctr images import` reads. The same folder gives the same bytes.
 #
-#   images/master/pack.sh FOLDER NAME CONFIG OUTPUT        NAME with its tag; CONFIG is the image's, in JSON
+#   images/master/pack.sh FOLDER NAME CONFIG OUTPUT        NAME with its tag; CONFIG is the image's, in JSON; ARCH is the architecture, or amd64
 set -euo pipefail
 . "$(dirname "$0")/failures.sh"
 folder=$1 name=$2 config=$3 out=$4
@@ -14,7 +14,7 @@ mkdir "$work/image"
 mapfile -t names < <(cd "$folder" && LC_ALL=C ls -A)
 pack "$folder" "${names[@]}" >"$work/image/layer.tar"
 layer=$(sha256sum <"$work/image/layer.tar" | cut -d' ' -f1)
-printf '{"architecture":"amd64","os":"linux","config":%s,"rootfs":{"type":"layers","diff_ids":["sha256:%s"]}}' "$config" "$layer" \
+printf '{"architecture":"%s","os":"linux","config":%s,"rootfs":{"type":"layers","diff_ids":["sha256:%s"]}}' "${ARCH:-amd64}" "$config" "$layer" \
   >"$work/image/config.json"
 printf '[{"Config":"config.json","RepoTags":["%s"],"Layers":["layer.tar"]}]' "$name" >"$work/image/manifest.json"
 chmod 0644 "$work"/image/*

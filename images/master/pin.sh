@@ -5,29 +5,35 @@
 #   images/master/pin.sh              all
 #   images/master/pin.sh programs     only the lines of programs: after a change of a go.mod
 #   images/master/pin.sh extra        the manifest of QUORATE_EXTRA: what its packages need above those of images/master/manifest
+#
+# amd64 has manifest, arm64 has manifest.arm64. Both are written; with ARCH that of one, and the one of QUORATE_EXTRA is amd64's unless ARCH says another.
 set -euo pipefail
+if [[ -z ${ARCH:-} && ${1:-all} != extra ]]; then
+  for ARCH in amd64 arm64; do ARCH=$ARCH "$0" "$@"; done
+  exit
+fi
 . "$(dirname "$0")/lib.sh"
 extra_folder
 cd "$(dirname "$0")/../.."
-manifest=$pins/manifest
+out=$manifest
 if [[ ${1:-all} == extra ]]; then
   if [[ ! -f ${QUORATE_EXTRA:-}/packages ]]; then
     echo "images/master/pin.sh: no packages in QUORATE_EXTRA ('${QUORATE_EXTRA:-}'): want a folder with the file packages" >&2
     exit 2
   fi
-  manifest=$QUORATE_EXTRA/manifest
+  out=$(extra_manifest)
 fi
-new=$(mktemp -p "$(dirname "$manifest")")
+new=$(mktemp -p "$(dirname "$out")")
 trap 'rm -rf "$new" "${work:-}"' EXIT
 
-# resolve prints the lines of all packages that a set needs on an empty machine.
+# resolve prints the lines of all packages that a set needs on a machine of an architecture that has none.
 resolve() {
-  local role=$1 suite=$2
-  shift 2
+  local role=$1 suite=$2 architecture=$3
+  shift 3
   (
-    use_suite "$suite"
+    use_suite "$suite" "$architecture"
     apt-get update -q >&2
-    apt-get install --print-uris -qq '?essential' "$@"
+    apt-get install --print-uris -qq "$@"
   ) | pins_of "$role"
 }
 
@@ -42,17 +48,17 @@ pins_of() {
 # resolve_extra prints the lines of what packages need on a machine that has those of the image. Apt may neither exchange nor remove one of these.
 resolve_extra() {
   local suite changed
-  suite=$(awk '$1 == "suite" && $2 == "system" { print $3 }' $pins/packages)
+  suite=$(suite system)
   work=$(mktemp -d)
   QUORATE_EXTRA='' images/master/fetch.sh image "$work/debs"
-  use_suite "$suite"
-  awk '{ print } /^Package: / { print "Status: install ok installed" }' "$work/debs/Packages" >"$cache/apt/$suite/status"
+  use_suite "$suite" $arch
+  awk '{ print } /^Package: / { print "Status: install ok installed" }' "$work/debs/Packages" >"$cache/apt/$suite$(of_arch $arch -)/status"
   apt-get update -q >&2
   apt-get install --print-uris -qq --no-remove "$@" >"$work/uris"
   pins_of image <"$work/uris" >"$work/pins"
-  changed=$(awk 'NR == FNR { image[$3] = $2 == "image"; next } image[$3] { print $3, $4 }' <(grep '^deb image ' $pins/manifest) "$work/pins")
+  changed=$(awk 'NR == FNR { image[$3] = $2 == "image"; next } image[$3] { print $3, $4 }' <(grep '^deb image ' $manifest) "$work/pins")
   if [[ -n $changed ]]; then
-    echo "images/master/pin.sh: these packages need newer ones than images/master/manifest pins: run images/master/pin.sh first. Newer: $changed" >&2
+    echo "images/master/pin.sh: these packages need newer ones than $manifest pins: run images/master/pin.sh first. Newer: $changed" >&2
     return 1
   fi
   cat "$work/pins"
@@ -61,11 +67,11 @@ resolve_extra() {
 if [[ ${1:-all} == extra ]]; then
   {
     echo "# The versions and SHA-256 of what packages names, and of what these need. Written by images/master/pin.sh extra."
-    echo "of $(grep '^deb image ' $pins/manifest | sha256sum | cut -d' ' -f1)"
+    echo "of $(grep '^deb image ' $manifest | sha256sum | cut -d' ' -f1)"
     resolve_extra $(extra_names)
   } >"$new"
   chmod 0644 "$new"
-  mv "$new" "$manifest"
+  mv "$new" "$out"
   exit
 fi
 
@@ -73,15 +79,17 @@ fi
   echo "# What an image of a master is made of: the versions and SHA-256 of Debian's packages, of the programs their modules' (go.mod and go.sum)."
   echo "# Written by images/master/pin.sh. The epoch is the time that all files of the image bear."
   if [[ ${1:-all} == programs ]]; then
-    grep '^epoch ' $pins/manifest
+    grep -E '^(architecture|epoch) ' $manifest
     programs | sed 's/^/program /'
-    grep '^deb ' $pins/manifest
+    grep '^deb ' $manifest
   else
+    if [[ $arch != amd64 ]]; then echo "architecture $arch"; fi
     echo "epoch $(date +%s)"
     programs | sed 's/^/program /'
-    resolve image "$(awk '$1 == "suite" && $2 == "system" { print $3 }' $pins/packages)" $(names system master)
-    resolve tools "$(awk '$1 == "suite" && $2 == "tools" { print $3 }' $pins/packages)" $(names tools)
+    resolve image "$(suite system)" $arch '?essential' $(names system master)
+    resolve tools "$(suite tools)" amd64 '?essential' $(names tools)
+    if [[ -n $(names stub) ]]; then resolve tools "$(suite tools)" $arch $(names stub); fi
   fi
 } >"$new"
 chmod 0644 "$new"
-mv "$new" "$manifest"
+mv "$new" "$out"
