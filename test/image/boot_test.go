@@ -17,7 +17,8 @@ const (
 	dataSize  = 1 << 30
 )
 
-// baked is the folder of a baked image, absolute; the test is skipped without one.
+// baked is the folder of a baked image, absolute; the test is skipped without one. What it runs is for the image's
+// architecture.
 func baked(t *testing.T) string {
 	t.Helper()
 	dir := os.Getenv("QUORATE_IMAGE")
@@ -27,6 +28,7 @@ func baked(t *testing.T) string {
 	if !filepath.IsAbs(dir) {
 		t.Fatalf("QUORATE_IMAGE is %q, want an absolute path", dir)
 	}
+	t.Setenv("ARCH", architecture(t, dir))
 	return dir
 }
 
@@ -85,15 +87,17 @@ func blank(t *testing.T) string {
 // it printed on its serial console stays beside the image.
 func boot(t *testing.T, n *network, image, data string) *machine {
 	t.Helper()
-	qemu, err := exec.LookPath("qemu-system-x86_64")
+	arch := architecture(t, image)
+	e := emulators[arch]
+	qemu, err := exec.LookPath(e.program)
 	if err != nil {
-		t.Skip("qemu is not installed: images/deps.sh guest")
+		t.Skipf("%s is not installed: ARCH=%s images/deps.sh guest", e.program, arch)
 	}
 	tools := strings.TrimSpace(run(t, master+"tools.sh"))
 	dir := t.TempDir()
 	disk, vars := filepath.Join(dir, "disk.raw"), filepath.Join(dir, "vars.fd")
 	run(t, "cp", "--sparse=always", filepath.Join(image, "disk.raw"), disk)
-	run(t, "cp", filepath.Join(tools, "usr/share/OVMF/OVMF_VARS_4M.fd"), vars)
+	run(t, "cp", filepath.Join(tools, e.variables), vars)
 	if err := os.Truncate(disk, 10<<30); err != nil {
 		t.Fatal(err)
 	}
@@ -108,13 +112,13 @@ func boot(t *testing.T, n *network, image, data string) *machine {
 	}
 	// The machine's clock counts its instructions, so time-outs in it do not depend on how busy this one is. That
 	// takes one processor.
-	cmd := exec.Command(qemu, "-machine", "q35", "-accel", "tcg,thread=single", "-icount", "shift=1", "-cpu", "max",
+	cmd := exec.Command(qemu, "-machine", e.machine, "-accel", "tcg,thread=single", "-icount", "shift=1", "-cpu", e.cpu,
 		"-smp", "1", "-m", "3072",
 		"-display", "none", "-no-reboot", "-serial", "file:"+m.serial,
-		"-drive", "if=pflash,format=raw,readonly=on,file="+filepath.Join(tools, "usr/share/OVMF/OVMF_CODE_4M.fd"),
+		"-drive", "if=pflash,format=raw,readonly=on,file="+filepath.Join(tools, e.firmware),
 		"-drive", "if=pflash,format=raw,file="+vars,
 		"-netdev", "tap,id=net,ifname=tap0,script=no,downscript=no",
-		"-device", "virtio-net-pci,netdev=net,mac="+hardware,
+		"-device", "virtio-net-pci,netdev=net,romfile=,mac="+hardware, // nothing boots from the network
 		"-qmp", "unix:"+m.socket+",server=on,wait=off",
 		"-device", "virtio-scsi-pci,id=scsi0", "-drive", "if=none,id=boot,format=raw,cache=unsafe,file="+disk,
 		"-device", "scsi-hd,drive=boot")

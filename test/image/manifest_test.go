@@ -41,10 +41,22 @@ var (
 )
 
 func TestTheManifestPinsEachPackageByVersionAndHash(t *testing.T) {
-	pinned := map[string]bool{}
-	for _, line := range words(t, master+"manifest") {
+	for arch, manifest := range manifests {
+		t.Run(arch, func(t *testing.T) { pinsEachPackage(t, arch, manifest) })
+	}
+}
+
+func pinsEachPackage(t *testing.T, arch, manifest string) {
+	pinned, of := map[string]bool{}, "amd64"
+	for _, line := range words(t, manifest) {
+		if line[0] == "architecture" {
+			of = line[1]
+		}
 		if line[0] != "deb" {
 			continue
+		}
+		if line[1] == "image" && line[4] != arch && line[4] != "all" {
+			t.Errorf("%s is of %s", line[2], line[4])
 		}
 		if len(line) != 6 || !version.MatchString(line[3]) || !hash.MatchString(line[5]) {
 			t.Errorf("no version or no hash: %v", line)
@@ -56,9 +68,15 @@ func TestTheManifestPinsEachPackageByVersionAndHash(t *testing.T) {
 			pinned[name] = true
 		}
 	}
+	if of != arch {
+		t.Errorf("it says that it is of %s", of)
+	}
 	for _, line := range words(t, master+"packages") {
-		role := map[string]string{"system": "image", "master": "image", "tools": "tools"}[line[0]]
-		if line[0] != "suite" && !pinned[role+" "+line[1]] {
+		role := map[string]string{"system": "image", "master": "image", "tools": "tools", "stub": "tools"}[line[0]]
+		if line[0] == "suite" || len(line) > 2 && line[2] != arch {
+			continue
+		}
+		if !pinned[role+" "+line[1]] {
 			t.Errorf("%s of images/master/packages is not in the manifest: run images/master/pin.sh", line[1])
 		}
 	}
@@ -66,9 +84,15 @@ func TestTheManifestPinsEachPackageByVersionAndHash(t *testing.T) {
 
 // A module's go.mod and go.sum pin all of its sources; the manifest pins these two.
 func TestTheManifestPinsTheProgramsModules(t *testing.T) {
+	for arch, manifest := range manifests {
+		t.Run(arch, func(t *testing.T) { pinsModules(t, manifest) })
+	}
+}
+
+func pinsModules(t *testing.T, manifest string) {
 	dirs := map[string]string{"kubernetes": "../../images/kubernetes", "etcd": "../../images/etcd",
 		"coredns": "../../images/coredns", "quorate": "../.."}
-	for _, line := range words(t, master+"manifest") {
+	for _, line := range words(t, manifest) {
 		if line[0] != "program" {
 			continue
 		}
@@ -88,6 +112,7 @@ func TestTheManifestPinsTheProgramsModules(t *testing.T) {
 type archive struct {
 	dir, package1 string
 	extra         string // the folder of what a site adds, below dir
+	arch          string // ARCH
 }
 
 const fakeApt = `#!/bin/sh
@@ -95,7 +120,9 @@ case "$1" in
 show) [ -f "$ARCHIVE/probe.deb" ] && printf 'Package: probe\nVersion: 1.0\n\n' ;;
 install) cat "$ARCHIVE/uris" 2>/dev/null; cp "$APT_CONFIG" "$ARCHIVE/apt.conf"
   cp "$(sed -n 's/^Dir::State::status "\(.*\)";/\1/p' "$APT_CONFIG")" "$ARCHIVE/status" ;;
-download) echo download >>"$ARCHIVE/log"; cp "$ARCHIVE/probe.deb" probe_1.0_all.deb ;;
+download) echo download >>"$ARCHIVE/log"
+  sed -n 's/^APT::Architecture "\(.*\)";/\1/p' "$APT_CONFIG" >>"$ARCHIVE/architectures"
+  cp "$ARCHIVE/probe.deb" probe_1.0_all.deb ;;
 esac
 exit 0
 `
@@ -145,7 +172,7 @@ func (a archive) run(script string, args ...string) (string, error) {
 	cmd.Dir = a.dir
 	cmd.Env = append(os.Environ(), "PATH="+filepath.Join(a.dir, "bin")+":"+os.Getenv("PATH"), "ARCHIVE="+a.dir,
 		"QUORATE_CACHE="+filepath.Join(a.dir, "cache"), "QUORATE_APT_SOURCES="+filepath.Join(a.dir, "sources"),
-		"QUORATE_EXTRA="+a.extra)
+		"QUORATE_EXTRA="+a.extra, "ARCH="+a.arch)
 	out, err := cmd.CombinedOutput()
 	return string(out), err
 }
@@ -205,5 +232,44 @@ func TestAPackageWithAnotherContentIsRefused(t *testing.T) {
 	}
 	if _, err := os.Stat(filepath.Join(a.dir, "out/probe.deb")); !os.IsNotExist(err) {
 		t.Error(fmt.Sprint("it is in the repository: ", err))
+	}
+}
+
+// The tools run on the builder, but for the one whose code is in the image. Both come from one archive.
+func TestAPackageIsDownloadedAsOneOfItsArchitecture(t *testing.T) {
+	a := newArchive(t)
+	a.arch = "arm64"
+	a.write(t, "images/master/packages", "suite tools trixie\n")
+	for _, c := range []struct{ pinned, want string }{{"amd64", "amd64\n"}, {"all", "amd64\n"}, {"arm64", "arm64\n"}} {
+		a.write(t, "images/master/manifest.arm64", "deb tools probe 1.0 "+c.pinned+" "+a.package1+"\n")
+		a.write(t, "architectures", "")
+		if err := os.RemoveAll(filepath.Join(a.dir, "cache/images/debs")); err != nil {
+			t.Fatal(err)
+		}
+		if out, err := a.run("fetch.sh", "tools", filepath.Join(a.dir, "out")); err != nil {
+			t.Fatalf("%s: %v: %s", c.pinned, err, out)
+		}
+		if got := read(t, filepath.Join(a.dir, "architectures")); got != c.want {
+			t.Errorf("what is pinned for %s is downloaded for %q, want %q", c.pinned, got, c.want)
+		}
+	}
+}
+
+func TestAnArchitectureWithoutPinsIsRefused(t *testing.T) {
+	a := newArchive(t)
+	a.arch = "riscv64"
+	for _, args := range [][]string{{"fetch.sh", "image", "out"}, {"pin.sh"}, {"pin.sh", "extra"}} {
+		if out, err := a.run(args[0], args[1:]...); err == nil || !strings.Contains(out, "ARCH is 'riscv64': want amd64 or arm64") {
+			t.Errorf("%v: %v: %s", args, err, out)
+		}
+	}
+	for _, command := range []string{"images/deps.sh guest", "images/master/in_tools.sh / out true",
+		"images/build.sh etcd out", "make help"} {
+		cmd := exec.Command("sh", "-c", "exec "+command)
+		cmd.Dir, cmd.Env = "../..", append(os.Environ(), "ARCH=riscv64")
+		out, err := cmd.CombinedOutput()
+		if err == nil || !strings.Contains(string(out), "ARCH is 'riscv64': want amd64 or arm64") {
+			t.Errorf("%s: %v: %s", command, err, out)
+		}
 	}
 }

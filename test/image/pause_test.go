@@ -25,6 +25,7 @@ func archiveOf(t *testing.T, program, umask string) string {
 // The archive is what `docker save` writes: containerd refuses a layer that has another hash than the configuration
 // says.
 func TestTheSandboxImageIsTheOneThatContainerdNames(t *testing.T) {
+	t.Setenv("ARCH", "arm64")
 	program := filepath.Join(t.TempDir(), "program")
 	if err := os.WriteFile(program, []byte("a program"), 0o700); err != nil {
 		t.Fatal(err)
@@ -48,13 +49,17 @@ func TestTheSandboxImageIsTheOneThatContainerdNames(t *testing.T) {
 		t.Errorf("the image is %v, and containerd wants %v", got, named)
 	}
 	var config struct {
-		Config struct{ Entrypoint []string }
-		Rootfs struct {
+		Architecture string
+		Config       struct{ Entrypoint []string }
+		Rootfs       struct {
 			Layers []string `json:"diff_ids"`
 		}
 	}
 	if err := json.Unmarshal(entry(manifest[0].Config), &config); err != nil {
 		t.Fatal(err)
+	}
+	if config.Architecture != "arm64" { // containerd takes only its machine's from an archive
+		t.Errorf("it is for %s", config.Architecture)
 	}
 	sum := sha256.Sum256(entry(manifest[0].Layers[0]))
 	want := "sha256:" + hex.EncodeToString(sum[:])

@@ -2,6 +2,7 @@ package image
 
 import (
 	"encoding/json"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -30,7 +31,7 @@ func TestTheSBOMHasEachPackageAndEachModule(t *testing.T) {
 			has[p.Name+" sha256 "+sum.ChecksumValue] = true
 		}
 	}
-	for _, line := range words(t, master+"manifest") {
+	for _, line := range words(t, manifests[os.Getenv("ARCH")]) {
 		if line[0] != "deb" {
 			continue
 		}

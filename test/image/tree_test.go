@@ -1,6 +1,7 @@
 package image
 
 import (
+	"os"
 	"path/filepath"
 	"regexp"
 	"strconv"
@@ -39,7 +40,7 @@ func TestTheTreeHoldsNothingOfOneMachine(t *testing.T) {
 func TestTheTreeKnowsNoClockButTheManifests(t *testing.T) {
 	tree := filepath.Join(baked(t), "root.tar")
 	var epoch time.Time
-	for _, line := range words(t, master+"manifest") {
+	for _, line := range words(t, manifests[os.Getenv("ARCH")]) {
 		if line[0] == "epoch" {
 			seconds, err := strconv.ParseInt(line[1], 10, 64)
 			if err != nil {

@@ -33,7 +33,7 @@ func held(t *testing.T) func(string) bool {
 func TestUnattendedUpgradesLeaveTheRuntimeAndTheKernelAlone(t *testing.T) {
 	left := held(t)
 	for name, want := range map[string]bool{"containerd": true, "runc": true, "linux-image-cloud-amd64": true,
-		"linux-image-6.1.0-53-cloud-amd64": true, "initramfs-tools-core": true,
+		"linux-image-6.1.0-53-cloud-amd64": true, "linux-image-cloud-arm64": true, "initramfs-tools-core": true,
 		"containernetworking-plugins": false, "openssl": false, "libc6": false, "systemd": false, "curl": false} {
 		if left(name) != want {
 			t.Errorf("%s is left alone: %t, want %t", name, left(name), want)
