@@ -11,6 +11,9 @@ import (
 // has joined depends on it, and by that a command that is run again knows which one was begun.
 func (b *builder) add(p replica.Place) error {
 	then := append(b.staying(p), p)
+	if err := b.notOrderedOut(p); err != nil {
+		return err
+	}
 	if err := b.hasGroup(p); err != nil {
 		return err
 	}
@@ -27,6 +30,21 @@ func (b *builder) add(p replica.Place) error {
 	b.awaitJoined(p)
 	b.warnOf(then)
 	return b.serveBy(then)
+}
+
+// notOrderedOut refuses to wait for a replica that an order keeps out: it would not join for as long as that is in force.
+func (b *builder) notOrderedOut(p replica.Place) error {
+	l, ordered := b.Record.leave(p)
+	if !ordered {
+		return nil
+	}
+	is := "and stays out"
+	if !l.Done {
+		is = "and is on its way out"
+	}
+	return refuse(OrderedOut, fmt.Sprintf("'quorate remove %s' takes it away to the end; 'quorate orders withdraw %d' "+
+		"brings it back. Then run the command again.", p, l.Number),
+		"Replica %s was ordered to leave by order %d, %s.", p, l.Number, is)
 }
 
 // orderBack is the command that takes an order for a number of replicas back.
@@ -63,6 +81,11 @@ func (b *builder) warnOf(places []replica.Place) {
 func (b *builder) create() error {
 	if err := b.noSmallerDisk(); err != nil {
 		return err
+	}
+	for _, p := range b.Places {
+		if err := b.notOrderedOut(p); err != nil {
+			return err
+		}
 	}
 	if err := b.surroundAll(); err != nil {
 		return err

@@ -161,6 +161,10 @@ func TestPlansWhereMoreIsAmiss(t *testing.T) {
 			"create-disk us-central1-c.prod-1-x1; create-vm prod-1-x1; await-joined master-b; await-joined prod-1-x1"},
 		{"create where one has no VM any more", 3, changes{away(1), gone(1)}, plan.Create, nil, plan.ReplicaIsNotDone},
 		{"create where one is away", 3, changes{away(1)}, plan.Create, nil, plan.NotWell},
+		{"create where one is on its way out", 3, changes{leaves(1, false)}, plan.Create, nil, plan.OrderedOut},
+		{"create where one has left, and its VM is there", 3, changes{left(1)}, plan.Create, nil, plan.OrderedOut},
+		{"create where one has left, and its VM is gone", 3, changes{left(1), gone(1)}, plan.Create, nil,
+			"create-disk us-central1-b.prod-1-x1; create-vm prod-1-x1; await-joined prod-1-x1"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			i := wellOff(tc.n)

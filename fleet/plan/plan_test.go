@@ -426,6 +426,38 @@ func TestARecreatedVMIsNotDeleted(t *testing.T) {
 	}
 }
 
+// Who is ordered out while a command makes it, or waits for it, does not join as long as the order is in force. That is
+// said at once, with what ends it.
+func TestNobodyWaitsForWhoIsOrderedOutMeanwhile(t *testing.T) {
+	for _, wish := range []plan.Wish{{Kind: plan.Add}, {Kind: plan.Replace, Name: "master-b"},
+		{Kind: plan.Create, Count: 4}} {
+		wish.Zones, wish.Prefix, wish.Suffixes = zones, "prod-1", []string{"x1"}
+		i := wellOff(3)
+		w, err := plan.Resolve(wish, i)
+		if err != nil {
+			t.Fatal(err)
+		}
+		was := w.New
+		if wish.Kind == plan.Create {
+			was = w.Places[3]
+		}
+		for _, vm := range []bool{false, true} {
+			if vm {
+				i.VMs = append(i.VMs, plan.VM{Place: was, InstanceID: "300"})
+			}
+			for _, done := range []bool{false, true} {
+				i.Record.Leaves = []plan.Leave{{Place: was, Number: 9, Done: done}}
+				p, err := plan.Make(w, i)
+				var r *plan.Refusal
+				if !errors.As(err, &r) || r.Name != plan.OrderedOut ||
+					!strings.Contains(r.Next, "'quorate orders withdraw 9'") {
+					t.Errorf("%s, VM %v, done %v: planned %+v, %v", wish.Kind, vm, done, p.Steps, err)
+				}
+			}
+		}
+	}
+}
+
 // Each step says how the cluster stands once it is taken.
 func TestStepsSayWhatTheyRisk(t *testing.T) {
 	w, _ := plan.Resolve(plan.Wish{Kind: plan.Remove, Name: "master-b", DropDisk: true}, wellOff(3))

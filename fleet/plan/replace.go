@@ -1,6 +1,10 @@
 package plan
 
-import "github.com/quorate/quorate/internal/replica"
+import (
+	"fmt"
+
+	"github.com/quorate/quorate/internal/replica"
+)
 
 // replace brings a new replica in and takes the old one out; or makes the old one's VM anew under its name.
 func (b *builder) replace() error {
@@ -9,6 +13,9 @@ func (b *builder) replace() error {
 	}
 	if _, given := b.Record.leave(b.Place); !given {
 		if err := b.quorumNow(); err != nil {
+			return err
+		}
+		if err := b.notOrderedOut(b.New); err != nil {
 			return err
 		}
 		if err := b.hasGroup(b.New); err != nil {
@@ -30,8 +37,8 @@ func (b *builder) replace() error {
 func (b *builder) replaceInPlace() error {
 	p := b.Place
 	if l, left := b.Record.leave(p); left {
-		return refuse(NoSuchReplica, "Withdraw that order first, or add another replica.",
-			"%s was ordered to leave by order %d.", p, l.Number)
+		return refuse(NoSuchReplica, fmt.Sprintf("'quorate orders withdraw %d' brings it back; 'quorate add' makes another "+
+			"replica.", l.Number), "%s was ordered to leave by order %d.", p, l.Number)
 	}
 	if err := b.serveBy(b.staying(replica.Place{})); err != nil {
 		return err

@@ -124,6 +124,7 @@ const (
 	SmallerDisk      = "smaller-disk"
 	StillDiffers     = "still-differs"
 	WasDeleted       = "was-deleted"
+	OrderedOut       = "ordered-out"
 	ResourceDiffers  = "resource-differs"
 	ResourceMissing  = "resource-missing"
 	// ProjectNotReady is said before there is a plan, by what checks the project.

@@ -166,7 +166,8 @@ func (w Wish) resolveNamed(i Inventory) (Wish, error) {
 		return w, refuse(NameTaken, "Name it with a-z, 0-9 and -.", "%q is no name for a VM.", w.Name)
 	}
 	if l, left := i.Record.leave(w.New); left {
-		return w, refuse(NameTaken, "Choose another name, or withdraw the order.",
+		return w, refuse(NameTaken, fmt.Sprintf("Choose another name, or take the order back: 'quorate orders withdraw %d'.",
+			l.Number),
 			"Replica %s was ordered to leave by order %d, and would stay out.", w.New, l.Number)
 	}
 	return w, nil
