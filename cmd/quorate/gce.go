@@ -79,6 +79,8 @@ const imageDisk = "quorate-data"
 
 // check asks for everything, and judges it.
 func (f *gceFlags) check(ctx context.Context) ([]record.Finding, error) {
+	ctx, cancel := withinSurvey(ctx)
+	defer cancel()
 	c, err := f.Load()
 	if err != nil {
 		return nil, err
@@ -108,9 +110,13 @@ func (f *gceFlags) check(ctx context.Context) ([]record.Finding, error) {
 	return append(begun, found...), err
 }
 
-// surveyWait is how long one question of a survey is retried; 0: as long as internal/gce does by itself. A test in
-// which nobody answers waits less.
-var surveyWait time.Duration
+// surveyWait is how long all questions about a project may take together. A test in which nobody answers waits less.
+var surveyWait = 30 * time.Second
+
+// withinSurvey bounds what is asked about a project.
+func withinSurvey(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeoutCause(ctx, surveyWait, fmt.Errorf("the %s for all questions are over", surveyWait))
+}
 
 // judged asks for everything that the facts name, and judges it.
 func judged(ctx context.Context, c *replica.Cluster, store *bucket.Store, facts setup.Facts) ([]record.Finding, error) {
@@ -120,8 +126,13 @@ func judged(ctx context.Context, c *replica.Cluster, store *bucket.Store, facts 
 	if err != nil {
 		return nil, err
 	}
-	store.Survey(ctx, &facts)
-	survey.Ask(ctx, &facts)
+	if err := survey.Ask(ctx, &facts, store.Survey); err != nil {
+		if facts.Bucket.Fault != nil && facts.Bucket.Fault.Why == setup.Failed {
+			err = record.AtFault(err)
+		}
+		return nil, fmt.Errorf("%w. Nothing was checked, and nothing made: see whether this machine reaches Google, "+
+			"directly or by the proxy of HTTPS_PROXY", err)
+	}
 	return setup.Judge(facts), nil
 }
 

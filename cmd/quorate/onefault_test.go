@@ -95,8 +95,9 @@ func takesDocument(cmd *cobra.Command) bool {
 // TestOneKindOfFaultHasOneCode makes the same mistakes with every command there is.
 func TestOneKindOfFaultHasOneCode(t *testing.T) {
 	t.Setenv(cluster.ConfigVariable, "")
-	surveyWait = time.Second // nobody answers, and `create` asks seven times, one after the other
-	t.Cleanup(func() { surveyWait = 0 })
+	before := surveyWait
+	surveyWait = time.Second // nobody answers
+	t.Cleanup(func() { surveyWait = before })
 	b := makeBench(t)
 	document := func(name string) func(string, *cobra.Command) []string {
 		return func(_ string, cmd *cobra.Command) []string {

@@ -48,7 +48,7 @@ func retry(ctx context.Context, wait time.Duration, server, asked string, try fu
 			continue
 		}
 		if ctx.Err() != nil {
-			return fmt.Errorf("ask %s for %s: %w (last try: %w)", server, asked, ctx.Err(), err)
+			return fmt.Errorf("ask %s for %s: %w (last try: %w)", server, asked, context.Cause(ctx), err)
 		}
 		return fmt.Errorf("ask %s for %s: gave up after %s and %d tries: %w", server, asked, wait, tries, err)
 	}

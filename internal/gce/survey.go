@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
+	"sync"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -27,7 +28,7 @@ type SurveyConfig struct {
 	Endpoint string
 	// Client sends the requests.
 	Client *http.Client
-	// Wait is how long one question is retried; 30 s where it is not given.
+	// Wait is how long all questions together may take; 30 s where it is not given. A try takes a sixth of it at most.
 	Wait time.Duration
 	// Attribute is the instance attribute with a Cluster document, of which ClusterOf reads the cluster's name.
 	Attribute string
@@ -43,6 +44,23 @@ type Survey struct {
 	keys    *cloudkms.Service
 	roles   *iam.Service
 	project *cloudresourcemanager.Service
+	count   count
+}
+
+// count is how many questions were asked, how many of them had no answer at all, and what one of those met.
+type count struct {
+	mu                sync.Mutex
+	asked, unanswered int
+	such              error
+}
+
+// add counts a question; fault is nil where it has an answer.
+func (c *count) add(fault *setup.Fault, err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.asked++; fault != nil && fault.Why == setup.Failed {
+		c.unanswered, c.such = c.unanswered+1, err
+	}
 }
 
 // NewSurvey asks nobody yet.
@@ -69,15 +87,20 @@ func NewSurvey(conf SurveyConfig) (*Survey, error) {
 	return s, nil
 }
 
-// surveyQuestions bounds how many questions are under way.
-const surveyQuestions = 8
+// surveyQuestions bounds how many questions are under way. All of the first round have room: one that is silent keeps no
+// other from being asked.
+const surveyQuestions = 20
 
-// Ask fills in all but the bucket, which is asked before: its policy says which roles are looked up. It uses the facts'
-// KeyName, Account and Needs.
-func (s *Survey) Ask(ctx context.Context, f *setup.Facts) {
+// Ask fills in all facts, of which bucket asks for those of the record's bucket: the policy there says which roles are
+// looked up. It uses the facts' KeyName, Account and Needs. All questions have Wait together. That none of them was
+// answered is an error: then nothing is known about the project.
+func (s *Survey) Ask(ctx context.Context, f *setup.Facts, bucket func(context.Context, *setup.Facts)) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, s.wait, fmt.Errorf("the %s for all questions are over", s.wait))
+	defer cancel()
 	var group errgroup.Group
 	group.SetLimit(surveyQuestions)
 	for _, question := range []func(){
+		func() { bucket(ctx, f) },
 		func() { s.machines(ctx, f) },
 		func() { s.aboutProject(ctx, f) },
 		func() { f.Firewall = s.firewall(ctx) },
@@ -86,19 +109,32 @@ func (s *Survey) Ask(ctx context.Context, f *setup.Facts) {
 		func() { f.Addresses = s.addresses(ctx) },
 		func() { s.policies(ctx, f) },
 		func() { s.key(ctx, f) },
+		func() { s.keyPolicy(ctx, f) },
+		func() { s.ringPolicy(ctx, f) },
 		func() { s.account(ctx, f) },
-		func() { s.caller(ctx, f) },
+		func() { s.callerOnProject(ctx, f) },
+		func() { s.callerOnAccount(ctx, f) },
 	} {
 		group.Go(func() error { question(); return nil })
 	}
 	_ = group.Wait() // no question returns an error
 	s.permissions(ctx, f)
+	if s.count.unanswered == s.count.asked {
+		return fmt.Errorf("none of %d questions about project %s was answered by Google, such as: %w", s.count.asked,
+			s.conf.Project, s.count.such)
+	}
+	return nil
 }
 
 // survey asks one question, with retries.
 func survey[T any](ctx context.Context, s *Survey, api, asked string, try func(context.Context) (T,
 	error)) setup.Asked[T] {
 	var out setup.Asked[T]
+	if ctx.Err() != nil { // it is not counted: nobody was asked
+		out.Fault = &setup.Fault{Why: setup.Failed, Text: fmt.Sprintf("%s was not asked for %s: %s", api, asked,
+			context.Cause(ctx))}
+		return out
+	}
 	err := retry(ctx, s.wait, api, asked, func(ctx context.Context) (err error) {
 		out.Answer, err = try(ctx)
 		return judgeCompute(err)
@@ -106,6 +142,7 @@ func survey[T any](ctx context.Context, s *Survey, api, asked string, try func(c
 	if err != nil {
 		out.Fault = faultOf(err)
 	}
+	s.count.add(out.Fault, err)
 	return out
 }
 

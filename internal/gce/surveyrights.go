@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"golang.org/x/sync/errgroup"
 	"google.golang.org/api/cloudkms/v1"
 	"google.golang.org/api/cloudresourcemanager/v1"
 	"google.golang.org/api/iam/v1"
@@ -40,14 +41,13 @@ func (s *Survey) policies(ctx context.Context, f *setup.Facts) {
 		})
 }
 
-// key asks for the key, its policy and its ring's. The facts name none where the key stands in the document.
+// key asks for the key. The facts name none where the key stands in the document.
 func (s *Survey) key(ctx context.Context, f *setup.Facts) {
 	if f.KeyName == "" {
 		return
 	}
-	rings := s.keys.Projects.Locations.KeyRings
 	f.Key = survey(ctx, s, keysAPI, "key "+f.KeyName, func(ctx context.Context) (out setup.Key, err error) {
-		k, err := rings.CryptoKeys.Get(f.KeyName).Context(ctx).Do()
+		k, err := s.keys.Projects.Locations.KeyRings.CryptoKeys.Get(f.KeyName).Context(ctx).Do()
 		if err != nil {
 			return out, err
 		}
@@ -57,21 +57,33 @@ func (s *Survey) key(ctx context.Context, f *setup.Facts) {
 		}
 		return out, nil
 	})
+}
+
+func (s *Survey) keyPolicy(ctx context.Context, f *setup.Facts) {
+	if f.KeyName == "" {
+		return
+	}
 	f.KeyPolicy = survey(ctx, s, keysAPI, "the policy of key "+f.KeyName, func(ctx context.Context) (setup.Policy,
 		error) {
-		p, err := rings.CryptoKeys.GetIamPolicy(f.KeyName).OptionsRequestedPolicyVersion(policyVersion).Context(
+		p, err := s.keys.Projects.Locations.KeyRings.CryptoKeys.GetIamPolicy(f.KeyName).OptionsRequestedPolicyVersion(policyVersion).Context(
 			ctx).Do()
-		return keyPolicy(p, err)
-	})
-	ring, _, _ := strings.Cut(f.KeyName, "/cryptoKeys/")
-	f.RingPolicy = survey(ctx, s, keysAPI, "the policy of key ring "+ring, func(ctx context.Context) (setup.Policy,
-		error) {
-		p, err := rings.GetIamPolicy(ring).OptionsRequestedPolicyVersion(policyVersion).Context(ctx).Do()
-		return keyPolicy(p, err)
+		return kmsPolicy(p, err)
 	})
 }
 
-func keyPolicy(p *cloudkms.Policy, err error) (out setup.Policy, _ error) {
+func (s *Survey) ringPolicy(ctx context.Context, f *setup.Facts) {
+	if f.KeyName == "" {
+		return
+	}
+	ring, _, _ := strings.Cut(f.KeyName, "/cryptoKeys/")
+	f.RingPolicy = survey(ctx, s, keysAPI, "the policy of key ring "+ring, func(ctx context.Context) (setup.Policy,
+		error) {
+		p, err := s.keys.Projects.Locations.KeyRings.GetIamPolicy(ring).OptionsRequestedPolicyVersion(policyVersion).Context(ctx).Do()
+		return kmsPolicy(p, err)
+	})
+}
+
+func kmsPolicy(p *cloudkms.Policy, err error) (out setup.Policy, _ error) {
 	if err != nil {
 		return nil, err
 	}
@@ -110,8 +122,8 @@ func (s *Survey) accountPath(email string) string {
 	return "projects/" + project + "/serviceAccounts/" + email
 }
 
-// caller asks which of the permissions that are needed the caller has, on the project and on the account.
-func (s *Survey) caller(ctx context.Context, f *setup.Facts) {
+// callerOnProject asks which of the permissions that are needed on the project the caller has.
+func (s *Survey) callerOnProject(ctx context.Context, f *setup.Facts) {
 	if needs := f.Needs.Project; len(needs) > 0 {
 		f.HasOnProject = survey(ctx, s, "the Resource Manager", "permissions on project "+s.conf.Project,
 			func(ctx context.Context) ([]string, error) {
@@ -123,6 +135,9 @@ func (s *Survey) caller(ctx context.Context, f *setup.Facts) {
 				return r.Permissions, nil
 			})
 	}
+}
+
+func (s *Survey) callerOnAccount(ctx context.Context, f *setup.Facts) {
 	if needs := f.Needs.Account; len(needs) > 0 {
 		f.HasOnAccount = survey(ctx, s, iamAPI, "permissions on service account "+f.Account,
 			func(ctx context.Context) ([]string, error) {
@@ -138,17 +153,25 @@ func (s *Survey) caller(ctx context.Context, f *setup.Facts) {
 
 // permissions asks what the roles that the policies name permit: Google changes its own, and others are the project's.
 func (s *Survey) permissions(ctx context.Context, f *setup.Facts) {
-	f.Roles = map[string]setup.Asked[[]string]{}
-	for _, name := range setup.OwnRoles(f.Project) {
-		f.Roles[name] = s.role(ctx, name)
-	}
+	names := setup.OwnRoles(f.Project)
 	for _, policy := range []setup.Policy{f.BucketPolicy.Answer, f.KeyPolicy.Answer, f.RingPolicy.Answer,
 		f.ProjectPolicy.Answer} {
 		for _, b := range policy {
-			if _, asked := f.Roles[b.Role]; !asked {
-				f.Roles[b.Role] = s.role(ctx, b.Role)
-			}
+			names = append(names, b.Role)
 		}
+	}
+	slices.Sort(names)
+	names = slices.Compact(names)
+	answers := make([]setup.Asked[[]string], len(names))
+	var group errgroup.Group
+	group.SetLimit(surveyQuestions)
+	for n, name := range names {
+		group.Go(func() error { answers[n] = s.role(ctx, name); return nil })
+	}
+	_ = group.Wait() // no question returns an error
+	f.Roles = map[string]setup.Asked[[]string]{}
+	for n, name := range names {
+		f.Roles[name] = answers[n]
 	}
 }
 
