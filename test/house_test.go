@@ -37,7 +37,7 @@ var floors = []string{
 	"certs", "systemd", "systemd/kubeletwatch", "supervisor", "images",
 	"internal/record/bucket/buckettest", "internal/record/bucket", "internal/gce", "internal/setup", "internal/record",
 	"internal/health", "internal/report", "internal/support", "internal/lastwords",
-	"internal/localgce", "internal/localgce/balancer", "internal/localgce/network", "internal/localgce/guest",
+	"internal/localgce", "internal/localgce/balancer", "internal/localgce/firewall", "internal/localgce/network", "internal/localgce/guest",
 	"internal/localgce/disk", "internal/localgce/cgroup", "internal/localgce/names", "internal/localgce/host",
 	"internal/localgce/tree", "internal/localgce/unitbus",
 	"internal/localgce/compute", "internal/localgce/buckets", "internal/localgce/metadata",

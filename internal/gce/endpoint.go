@@ -142,3 +142,22 @@ func explainedGroup(err error, group, zone string) error {
 	return &Refused{Reason: NotFound, err: fmt.Errorf("%w; 'gcloud compute network-endpoint-groups create %s --zone=%s "+
 		"--network-endpoint-type=gce-vm-ip --network=NETWORK --subnet=SUBNETWORK' makes it", err, group, zone)}
 }
+
+// IsHealthy says whether a VM passes the health check of the backend service of a name, by the endpoint group of that
+// name in its zone; false, too, where it is not in the group. It needs compute.regionBackendServices.get.
+func (c *Compute) IsHealthy(ctx context.Context, name string, p replica.Place) (healthy bool, err error) {
+	asked := fmt.Sprintf("the health of %s behind backend service %s", p, name)
+	group := &compute.ResourceGroupReference{Group: c.inZone(p.Zone, "networkEndpointGroups", name)}
+	err = c.ask(ctx, asked, func(ctx context.Context, api *compute.Service) error {
+		found, err := api.RegionBackendServices.GetHealth(c.project, c.region, name, group).Context(ctx).Do()
+		if err != nil {
+			return err
+		}
+		healthy = false
+		for _, s := range found.HealthStatus {
+			healthy = healthy || lastPart(s.Instance) == p.Name && s.HealthState == "HEALTHY"
+		}
+		return ofKind(found.Kind, "compute#backendServiceGroupHealth")
+	})
+	return healthy, explained(err)
+}

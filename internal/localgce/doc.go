@@ -18,7 +18,8 @@
 //
 // This package is the project: what VMs, disks and faults there are, and what befalls them. Its parts know nothing of
 // it nor, mostly, of each other: what Google answers (compute, metadata, buckets, settings, resolver; fault is in
-// front of each), what is made of the machine (network, balancer, disk, cgroup, names) and what runs in a VM (guest).
+// front of each), what is made of the machine (network, balancer, firewall, disk, cgroup, names) and what runs in a VM
+// (guest).
 //
 // There are two kinds of VM (Kind). ProcessVMs have the machine's own tree and localgce's pid 1, which keeps one agent
 // as systemd would: they boot in 0.1 s. SystemdVMs have the tree of a baked image and real systemd, which starts the
@@ -38,8 +39,9 @@
 // and attach themselves to endpoint groups and detach themselves where their account's roles allow it. A forwarding
 // rule is in force: its address leads to the endpoints of its backend service's groups that pass its health check, some
 // seconds after a change (package balancer). Until one has the project's endpoint, that leads to every VM, in a zone
-// with an endpoint group to what is attached to it. Firewall rules are kept, and nothing enforces them. All of these
-// are lost when the project ends.
+// with an endpoint group to what is attached to it. Firewall rules are in force for what reaches VMs (package
+// firewall), from the first that is inserted on; until then everything gets everywhere, whatever the settings show. All
+// of these are lost when the project ends.
 // A request that asks for what cannot be had here is refused with the field's name: a VM has a boot disk of an image
 // (all boot the same), a data disk that is there, the one network and the one service account. Its faults meet one
 // request in so many: the nth, its answer alone, its operation (fault.Fault).

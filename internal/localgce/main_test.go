@@ -53,6 +53,17 @@ func tiny(verb string, args []string) int {
 				c.Close()
 			}
 		}
+	case "listen": // takes calls at a port
+		if l, err := net.Listen("tcp", ":"+args[0]); err == nil {
+			for err == nil {
+				_, err = l.Accept()
+			}
+		}
+	case "dial": // whether a port takes a call
+		if _, err := net.DialTimeout("tcp", args[0], time.Second); err != nil {
+			fmt.Println(err)
+			return 1
+		}
 	case "pour": // how long 2 MiB take until the other end has them
 		fmt.Println(pour(args[0]))
 	case "hold": // how a connection ends

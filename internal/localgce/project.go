@@ -20,6 +20,7 @@ import (
 	"github.com/quorate/quorate/internal/localgce/compute"
 	"github.com/quorate/quorate/internal/localgce/disk"
 	"github.com/quorate/quorate/internal/localgce/fault"
+	"github.com/quorate/quorate/internal/localgce/firewall"
 	"github.com/quorate/quorate/internal/localgce/guest"
 	"github.com/quorate/quorate/internal/localgce/host"
 	"github.com/quorate/quorate/internal/localgce/instance"
@@ -195,7 +196,16 @@ func (p *Project) runServices() error {
 	p.tasks.Go(func() {
 		p.balancer.Run(ctx, p.services, p.external, func(err error) { p.conf.Log.Error("load balancer", "error", err) })
 	})
+	p.tasks.Go(func() {
+		firewall.Run(ctx, p.names.Fabric(), p.walls, func(err error) { p.conf.Log.Error("firewall", "error", err) })
+	})
 	return nil
+}
+
+// walls are the firewall's rules, and the VMs that they are about.
+func (p *Project) walls() firewall.State {
+	rules, ruled := p.compute.FirewallRules()
+	return firewall.State{Ruled: ruled, Rules: rules, VMs: p.Instances()}
 }
 
 // Instances are the project's VMs as Google's APIs show them. VMs that were left running are not among them.

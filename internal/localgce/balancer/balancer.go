@@ -68,7 +68,7 @@ type Balancer struct {
 
 // New balances in the fabric's network namespace. Nothing is balanced before Run.
 func New(namespace string) *Balancer {
-	return &Balancer{namespace: namespace, prober: newProber(namespace), pools: map[key]*pool{},
+	return &Balancer{namespace: namespace, prober: prober{namespace: namespace}, pools: map[key]*pool{},
 		routed: map[netip.Addr]bool{}}
 }
 

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/netip"
 	"strconv"
+	"sync/atomic"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -19,17 +20,18 @@ import (
 // prober asks backends whether they are ready.
 type prober struct {
 	namespace string // the fabric's
+	asked     atomic.Int64
 }
-
-func newProber(namespace string) prober { return prober{namespace} }
 
 // ask asks one backend at the balanced address, as Google's probers do: the mark leads there. A VM without a local
 // route for that address is not ready.
-func (p prober) ask(ctx context.Context, s Service, backend netip.Addr) bool {
+func (p *prober) ask(ctx context.Context, s Service, backend netip.Addr) bool {
 	ctx, cancel := context.WithTimeout(ctx, s.Check.Timeout)
 	defer cancel()
+	sources := s.Probers()
+	source := sources[int(p.asked.Add(1))%len(sources)]
 	client := &http.Client{
-		Transport: &http.Transport{DialContext: p.dialer(backend), DisableKeepAlives: true,
+		Transport: &http.Transport{DialContext: p.dialer(backend, source), DisableKeepAlives: true,
 			// Google's do not verify certificates either.
 			TLSClientConfig: &tls.Config{InsecureSkipVerify: true}},
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
@@ -48,9 +50,10 @@ func (p prober) ask(ctx context.Context, s Service, backend netip.Addr) bool {
 	return err == nil && resp.StatusCode == http.StatusOK
 }
 
-// dialer connects from the fabric, with a backend's mark.
-func (p prober) dialer(backend netip.Addr) func(context.Context, string, string) (net.Conn, error) {
-	marked := &net.Dialer{Control: func(_, _ string, c syscall.RawConn) (err error) {
+// dialer connects from an address of the fabric, with a backend's mark.
+func (p *prober) dialer(backend, source netip.Addr) func(context.Context, string, string) (net.Conn, error) {
+	marked := &net.Dialer{LocalAddr: net.TCPAddrFromAddrPort(netip.AddrPortFrom(source, 0)), Control: func(_, _ string,
+		c syscall.RawConn) (err error) {
 		outer := c.Control(func(fd uintptr) {
 			err = unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_MARK, mark(backend))
 		})

@@ -33,7 +33,8 @@ func routes(a netip.Addr) []string {
 
 // render is the script that makes the kernel balance as the tables say, in one transaction. A connection has its mark
 // from its first packet on, and gets another where its endpoint is not kept any more: that one answers with a reset. A
-// packet that nobody gets is dropped. What concerns no balanced or external address is not tracked.
+// packet that nobody gets is dropped. TCP
+// that concerns no balanced or external address is not tracked.
 func render(tables []table, external []External) string {
 	var chains, rules strings.Builder
 	var balanced []string
@@ -60,7 +61,7 @@ func render(tables []table, external []External) string {
 	}
 	return out + "table ip balancer {\n" + chains.String() +
 		"\tchain untracked {\n\t\ttype filter hook prerouting priority raw; policy accept;\n" +
-		fmt.Sprintf("\t\tip saddr != %s ip daddr != %s notrack\n\t}\n", set(tracked), set(tracked)) +
+		fmt.Sprintf("\t\tmeta l4proto tcp ip saddr != %s ip daddr != %s notrack\n\t}\n", set(tracked), set(tracked)) +
 		"\tchain in {\n\t\ttype filter hook prerouting priority mangle; policy accept;\n" + rules.String() + "\t}\n" +
 		translations(external) + "}\n"
 }

@@ -171,8 +171,8 @@ func TestRequestsAndAnswersAreGoogles(t *testing.T) {
 		"instances.insert", "instances.list", "instances.stop", "networkEndpointGroups.attachNetworkEndpoints",
 		"networkEndpointGroups.delete", "networkEndpointGroups.detachNetworkEndpoints", "networkEndpointGroups.get",
 		"networkEndpointGroups.insert", "networkEndpointGroups.list", "networkEndpointGroups.listNetworkEndpoints",
-		"regionBackendServices.delete", "regionBackendServices.get", "regionBackendServices.insert",
-		"regionBackendServices.list", "regionHealthChecks.delete", "regionHealthChecks.get", "regionHealthChecks.insert",
+		"regionBackendServices.delete", "regionBackendServices.get", "regionBackendServices.getHealth",
+		"regionBackendServices.insert", "regionBackendServices.list", "regionHealthChecks.delete", "regionHealthChecks.get", "regionHealthChecks.insert",
 		"regionHealthChecks.list", "regionOperations.get", "regionOperations.wait", "zoneOperations.get",
 		"zoneOperations.wait", "zones.get", "zones.list"}
 	if got := slices.Sorted(maps.Keys(called)); !slices.Equal(got, want) {
@@ -203,6 +203,7 @@ func (w *world) wholeConversation() {
 	_, _ = w.ResolveImage(ctx, image+"master-3") // deprecated
 	w.surround()
 	w.clear()
+	w.healthCalls()
 	w.remainingCalls()
 	w.groupCalls()
 	w.reserve()
@@ -220,6 +221,34 @@ func (w *world) google() *compute.Service {
 		option.WithHTTPClient(&http.Client{Transport: w}))
 	w.do(err)
 	return api
+}
+
+// healthCalls ask whether VMs pass the health check of a load balancer with a group.
+func (w *world) healthCalls() {
+	w.t.Helper()
+	s, a := surroundings(), w.addVM("master-y", 302, 92)
+	s.Name, s.Zones = "demo-health", []string{zoneA}
+	for _, r := range s.Resources() {
+		w.do(w.InsertResource(w.t.Context(), r))
+	}
+	healthy := func(want bool) {
+		w.t.Helper()
+		if is, err := w.IsHealthy(w.t.Context(), s.Name, a.Place); is != want || err != nil {
+			w.t.Errorf("%s passes its health check: %t, %v; want %t", a.Place, is, err, want)
+		}
+	}
+	healthy(false)
+	_, err := w.Attach(w.t.Context(), s.Name, a)
+	w.do(err)
+	healthy(true)
+	if _, err := w.IsHealthy(w.t.Context(), "absent", a.Place); err == nil {
+		w.t.Error("a backend service that is not there has a health")
+	}
+	_, there, err := w.Surroundings(w.t.Context(), s)
+	w.do(err)
+	for _, r := range slices.Backward(there) {
+		w.do(w.DeleteResource(w.t.Context(), r))
+	}
 }
 
 // remainingCalls are those that quorate's client does not make here.

@@ -1,11 +1,14 @@
 package compute
 
 import (
+	"net/http"
 	"net/netip"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
 
+	"github.com/quorate/quorate/internal/localgce/answer"
 	"github.com/quorate/quorate/internal/localgce/instance"
 )
 
@@ -34,7 +37,7 @@ func (c *Server) forwarding(rule forwardingRuleRequest, of target) (out instance
 	// Both were checked when the rule was made.
 	address, _ := netip.ParseAddr(rule.Address)
 	port, _ := strconv.Atoi(rule.Ports[0])
-	out = instance.Forwarding{Address: address, Port: port, Check: check.value(),
+	out = instance.Forwarding{Address: address, Port: port, Internal: rule.Scheme == "INTERNAL", Check: check.value(),
 		Drain: time.Duration(service.Draining.TimeoutSec) * time.Second}
 	for _, b := range service.Backends {
 		g, _ := c.groups.find(zoneOf(b.Group), last(b.Group))
@@ -64,4 +67,41 @@ func zoneOf(link string) string {
 	_, rest, _ := strings.Cut(link, "zones/")
 	zone, _, _ := strings.Cut(rest, "/")
 	return zone
+}
+
+// getHealth answers regionBackendServices.getHealth: what the health check makes of a group's endpoints.
+func (c *Server) getHealth(w http.ResponseWriter, r *http.Request) {
+	if !c.reaches(w, r) || !c.checkPermissions(w, r, "compute.regionBackendServices.get") {
+		return
+	}
+	var asked struct {
+		Group string `json:"group"`
+	}
+	refused := decode(r, &asked)
+	service, found := c.findKept(targetOf(r, "backendServices", r.PathValue("name")))
+	of, isService := service.asked.(backendServiceRequest)
+	g, isGroup := c.groups.find(zoneOf(asked.Group), last(asked.Group))
+	switch {
+	case refused != nil:
+	case !found || !isService:
+		refused = absent(targetOf(r, "backendServices", r.PathValue("name")))
+	case !isGroup || !slices.ContainsFunc(of.Backends, func(b backendRequest) bool {
+		return partial(b.Group) == partial(asked.Group)
+	}):
+		refused = invalid("group", asked.Group, "It is no backend of the service.")
+	}
+	if refused != nil {
+		refuse(w, refused)
+		return
+	}
+	states := []any{}
+	for _, e := range c.living(g) {
+		state := "UNHEALTHY"
+		if c.conf.Healthy != nil && c.conf.Healthy(e.id) {
+			state = "HEALTHY"
+		}
+		states = append(states, map[string]any{"healthState": state, "ipAddress": e.address,
+			"instance": fullLink(target{resource: "instances", zone: g.zone, name: e.name}.path())})
+	}
+	answer.JSON(w, map[string]any{"kind": "compute#backendServiceGroupHealth", "healthStatus": states})
 }

@@ -29,7 +29,8 @@ func TestAForwardingRuleLeadsToWhatIsAttached(t *testing.T) {
 		_, err := w.attach(a)
 		w.do(err)
 		got := w.server.Forwardings()
-		want := []instance.Forwarding{{Address: got[0].Address, Port: 443, Drain: time.Minute, Endpoints: []uint64{7},
+		want := []instance.Forwarding{{Address: got[0].Address, Port: 443, Internal: true, Drain: time.Minute,
+			Endpoints: []uint64{7},
 			Check: instance.HealthCheck{Port: 443, Path: "/readyz", Interval: time.Second, Timeout: time.Second,
 				Healthy: 1, Unhealthy: 2}}}
 		if !reflect.DeepEqual(got, want) || got[0].Address.String() != s.Address {

@@ -56,6 +56,8 @@ func readAs[T keptRequest](r *http.Request) (keptRequest, *refusal) {
 type kept struct {
 	mu   sync.Mutex
 	list []keptOne
+	// ruled: a firewall rule was among them.
+	ruled bool
 }
 
 type keptOne struct {
@@ -69,6 +71,13 @@ func (k *kept) add(o keptOne) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.list = append(k.list, o)
+	k.ruled = k.ruled || o.resource == "firewalls"
+}
+
+func (k *kept) hasRuled() bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.ruled
 }
 
 func (k *kept) drop(id uint64) {
@@ -104,6 +113,9 @@ func (c *Server) routeKept(scope string) {
 // keptOf are those of a kind in a scope: the project's settings, and what was inserted.
 func (c *Server) keptOf(kind string, of target) (out []keptOne) {
 	settings, _ := c.conf.Settings.Listed(kind)
+	if kind == "firewalls" && c.kept.hasRuled() {
+		settings = nil
+	}
 	for _, s := range settings {
 		name, _ := s["name"].(string)
 		t := of

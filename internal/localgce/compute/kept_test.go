@@ -3,6 +3,8 @@ package compute_test
 import (
 	"errors"
 	"fmt"
+	"net/netip"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -184,6 +186,56 @@ func TestWhatOthersMadeIsKept(t *testing.T) {
 		var exists *gce.Exists
 		if err := w.InsertResource(w.t.Context(), wanted[4]); !errors.As(err, &exists) {
 			w.t.Errorf("made: %v", fmt.Sprint(err))
+		}
+	})
+}
+
+// The rules that count are those that were inserted and are not disabled, as they were asked for; from the first on,
+// those of the project's settings are none any more.
+func TestTheFirewallRulesInForce(t *testing.T) {
+	in(t, func(w *world) {
+		if list, ruled := w.server.FirewallRules(); len(list) > 0 || ruled {
+			w.t.Errorf("before one is made: %+v, %t", list, ruled)
+		}
+		api := w.google()
+		const network = "projects/" + instance.ProjectID + "/global/networks/default"
+		for _, r := range []*compute.Firewall{
+			{Name: "allows", SourceTags: []string{"nodes"}, TargetTags: []string{"masters"},
+				Allowed: []*compute.FirewallAllowed{{IPProtocol: "tcp", Ports: []string{"443", "2379-2380"}}}},
+			{Name: "denies", Priority: 7, SourceRanges: []string{"10.0.0.0/8"},
+				Denied: []*compute.FirewallDenied{{IPProtocol: "all"}}},
+			{Name: "off", Disabled: true, SourceRanges: []string{"10.0.0.0/8"},
+				Denied: []*compute.FirewallDenied{{IPProtocol: "udp"}}},
+		} {
+			r.Network = network
+			op, err := api.Firewalls.Insert(instance.ProjectID, r).Do()
+			w.do(err)
+			_, err = api.GlobalOperations.Get(instance.ProjectID, op.Name).Do()
+			w.do(err)
+		}
+		list, ruled := w.server.FirewallRules()
+		want := []instance.FirewallRule{{Name: "allows", Priority: 1000, SourceTags: []string{"nodes"},
+			TargetTags: []string{"masters"}, Ports: []instance.Ports{{Protocol: "tcp", Ranges: []string{"443",
+				"2379-2380"}}}},
+			{Name: "denies", Priority: 7, Deny: true, Sources: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")},
+				Ports: []instance.Ports{{Protocol: "all"}}}}
+		if !ruled || !reflect.DeepEqual(list, want) {
+			w.t.Errorf("%+v, %t\nwant %+v", list, ruled, want)
+		}
+		for what, r := range map[string]*compute.Firewall{
+			"nothing":                {Name: "x", SourceRanges: []string{"10.0.0.0/8"}},
+			"tags and accounts":      {Name: "x", SourceTags: []string{"a"}, TargetServiceAccounts: []string{"b"}},
+			"ports of no such thing": {Name: "x", SourceRanges: []string{"10.0.0.0/8"}, Description: "icmp"},
+		} {
+			if r.Network = network; what != "nothing" {
+				r.Allowed = []*compute.FirewallAllowed{{IPProtocol: "icmp", Ports: []string{"7"}}}
+			}
+			if what == "tags and accounts" {
+				r.Allowed[0].Ports = nil
+			}
+			if _, err := api.Firewalls.Insert(instance.ProjectID, r).Do(); err == nil {
+				w.t.Errorf("a rule with %s is made", what)
+			}
 		}
 	})
 }

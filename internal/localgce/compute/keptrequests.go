@@ -10,22 +10,26 @@ import (
 	"github.com/quorate/quorate/internal/localgce/instance"
 )
 
-// firewallRequest is the body of firewalls.insert, as far as it is understood here. localgce enforces none.
+// firewallRequest is the body of firewalls.insert, as far as it is understood here.
 type firewallRequest struct {
 	Name                  string           `json:"name"`
 	Description           string           `json:"description"`
 	Network               string           `json:"network"`
 	Direction             string           `json:"direction"`
-	Priority              int              `json:"priority"`
+	Priority              *int             `json:"priority"`
+	Disabled              bool             `json:"disabled"`
 	SourceRanges          []string         `json:"sourceRanges"`
+	SourceTags            []string         `json:"sourceTags"`
 	SourceServiceAccounts []string         `json:"sourceServiceAccounts"`
+	TargetTags            []string         `json:"targetTags"`
 	TargetServiceAccounts []string         `json:"targetServiceAccounts"`
 	Allowed               []allowedRequest `json:"allowed"`
+	Denied                []allowedRequest `json:"denied"`
 }
 
 type allowedRequest struct {
 	Protocol string   `json:"IPProtocol"`
-	Ports    []string `json:"ports"`
+	Ports    []string `json:"ports,omitempty"`
 }
 
 func (a firewallRequest) name() string { return a.Name }
@@ -34,25 +38,20 @@ func (a firewallRequest) name() string { return a.Name }
 var isPorts = regexp.MustCompile(`^[0-9]{1,5}(-[0-9]{1,5})?$`)
 
 func (a firewallRequest) fields(*Server, target) (resource, *refusal) {
-	if refused := firstOf(checkNetwork(a.Network, ""), a.checkSources()); refused != nil {
+	if refused := firstOf(checkNetwork(a.Network, ""), a.checkSources(), checkPorts("allowed", a.Allowed),
+		checkPorts("denied", a.Denied)); refused != nil {
 		return nil, refused
 	}
-	allowed := []any{}
-	for _, one := range a.Allowed {
-		for _, ports := range one.Ports {
-			if one.Protocol != "tcp" || !isPorts.MatchString(ports) {
-				return nil, invalid("allowed[0].ports[0]", ports, "Must be a port or a range of ports, of tcp.")
-			}
-		}
-		allowed = append(allowed, map[string]any{"IPProtocol": one.Protocol, "ports": one.Ports})
-	}
 	out := resource{"description": a.Description, "network": fullLink(networkPath), "direction": "INGRESS",
-		"priority": 1000, "disabled": false, "allowed": allowed}
-	if a.Priority != 0 {
-		out["priority"] = a.Priority
+		"priority": a.priority(), "disabled": a.Disabled}
+	for field, list := range map[string][]allowedRequest{"allowed": a.Allowed, "denied": a.Denied} {
+		if len(list) > 0 {
+			out[field] = list
+		}
 	}
-	for field, list := range map[string][]string{"sourceRanges": a.SourceRanges,
-		"sourceServiceAccounts": a.SourceServiceAccounts, "targetServiceAccounts": a.TargetServiceAccounts} {
+	for field, list := range map[string][]string{"sourceRanges": a.SourceRanges, "sourceTags": a.SourceTags,
+		"sourceServiceAccounts": a.SourceServiceAccounts, "targetTags": a.TargetTags,
+		"targetServiceAccounts": a.TargetServiceAccounts} {
 		if len(list) > 0 {
 			out[field] = list
 		}
@@ -60,18 +59,51 @@ func (a firewallRequest) fields(*Server, target) (resource, *refusal) {
 	return out, nil
 }
 
+// usualPriority is a rule's where none is given.
+const usualPriority = 1000
+
+func (a firewallRequest) priority() int {
+	if a.Priority == nil {
+		return usualPriority
+	}
+	return *a.Priority
+}
+
 func (a firewallRequest) checkSources() *refusal {
+	tags, accounts := len(a.SourceTags)+len(a.TargetTags), len(a.SourceServiceAccounts)+len(a.TargetServiceAccounts)
 	switch {
 	case a.Direction != "" && a.Direction != "INGRESS":
 		return invalid("direction", a.Direction, "localgce knows INGRESS.")
-	case len(a.Allowed) == 0:
-		return invalid("allowed", "", "A rule of localgce allows something.")
-	case len(a.SourceRanges)+len(a.SourceServiceAccounts) == 0:
+	case (len(a.Allowed) == 0) == (len(a.Denied) == 0):
+		return invalid("allowed", "", "Exactly one of allowed and denied is required.")
+	case a.priority() < 0 || a.priority() > 65535:
+		return invalid("priority", fmt.Sprint(a.priority()), "Must be between 0 and 65535.")
+	case tags > 0 && accounts > 0:
+		return invalid("sourceTags", "", "Tags and service accounts cannot be in one rule.")
+	case len(a.SourceRanges)+len(a.SourceTags)+len(a.SourceServiceAccounts) == 0:
 		return invalid("sourceRanges", "", "localgce opens no port to everybody where nothing is said.")
 	}
 	for _, text := range a.SourceRanges {
-		if p, err := netip.ParsePrefix(text); err != nil || p != p.Masked() {
+		if p, err := netip.ParsePrefix(text); err != nil || p != p.Masked() || !p.Addr().Is4() {
 			return invalid("sourceRanges[0]", text, "Must be a CIDR range.")
+		}
+	}
+	return nil
+}
+
+// isProtocol is one that a rule may name.
+var isProtocol = regexp.MustCompile(`^(tcp|udp|icmp|esp|ah|sctp|ipip|all|[0-9]{1,3})$`)
+
+func checkPorts(field string, list []allowedRequest) *refusal {
+	for _, one := range list {
+		if !isProtocol.MatchString(one.Protocol) {
+			return invalid(field+"[0].IPProtocol", one.Protocol, "Must be tcp, udp, icmp, esp, ah, sctp, ipip, all, "+
+				"or a number.")
+		}
+		for _, ports := range one.Ports {
+			if !slices.Contains([]string{"tcp", "udp", "sctp"}, one.Protocol) || !isPorts.MatchString(ports) {
+				return invalid(field+"[0].ports[0]", ports, "Must be a port or a range of ports, of tcp, udp or sctp.")
+			}
 		}
 	}
 	return nil

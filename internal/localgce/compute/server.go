@@ -90,6 +90,7 @@ func New(conf Config) *Server {
 		c.routes.HandleFunc("POST "+scope+at+"/operations/{name}/wait", c.waitOperation)
 	}
 	c.routeKept(scope)
+	c.routes.HandleFunc("POST "+scope+"regions/{region}/backendServices/{name}/getHealth", c.getHealth)
 	c.routes.HandleFunc(root+"global/{kind}", c.listSettings)
 	c.routes.HandleFunc(root+"regions/{region}/{kind}", c.listSettings)
 	c.routes.HandleFunc(strings.TrimSuffix(root, "/"), c.getProject)

@@ -75,10 +75,14 @@ func (f Fabric) Create(ctx context.Context) error {
 		"ipv4/conf/all/send_redirects", "0", "ipv4/conf/default/send_redirects", "0"); err != nil {
 		return err
 	}
-	if err := IP(ctx, ns, "link set lo up",
+	lines := []string{"link set lo up"}
+	for _, a := range instance.AllProbers() {
+		lines = append(lines, fmt.Sprintf("addr add %s/32 dev lo", a))
+	}
+	if err := IP(ctx, ns, append(lines,
 		fmt.Sprintf("link add name br0 mtu %d address %s type bridge", instance.MTU, instance.MAC(Gateway(f.conf.Subnet))),
 		fmt.Sprintf("addr add %s/%d dev br0", Gateway(f.conf.Subnet), f.conf.Subnet.Bits()),
-		"link set br0 up"); err != nil {
+		"link set br0 up")...); err != nil {
 		return err
 	}
 	if err := NFT(ctx, ns, filterTables); err != nil {
