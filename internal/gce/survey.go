@@ -87,8 +87,8 @@ func NewSurvey(conf SurveyConfig) (*Survey, error) {
 	return s, nil
 }
 
-// surveyQuestions bounds how many questions are under way. All of the first round have room: one that is silent keeps no
-// other from being asked.
+// surveyQuestions bounds how many questions are under way. All of the first round have room: one that is silent keeps
+// no other from being asked.
 const surveyQuestions = 20
 
 // Ask fills in all facts, of which bucket asks for those of the record's bucket: the policy there says which roles are

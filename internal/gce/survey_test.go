@@ -62,8 +62,8 @@ func TestASilentGoogleEndsTheSurvey(t *testing.T) {
 	if !bucketAsked {
 		t.Error("the bucket's time was not the survey's")
 	}
-	faults := []*setup.Fault{f.Zones.Fault, f.VMs.Fault, f.Metadata.Fault, f.Firewall.Fault, f.Subnets.Fault, f.NATs.Fault,
-		f.Addresses.Fault, f.ProjectPolicy.Fault, f.Key.Fault, f.KeyPolicy.Fault, f.RingPolicy.Fault,
+	faults := []*setup.Fault{f.Zones.Fault, f.VMs.Fault, f.Metadata.Fault, f.Firewall.Fault, f.Subnets.Fault,
+		f.NATs.Fault, f.Addresses.Fault, f.ProjectPolicy.Fault, f.Key.Fault, f.KeyPolicy.Fault, f.RingPolicy.Fault,
 		f.ServiceAccount.Fault, f.HasOnProject.Fault, f.HasOnAccount.Fault}
 	for _, name := range setup.OwnRoles(f.Project) {
 		faults = append(faults, f.Roles[name].Fault)

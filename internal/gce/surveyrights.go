@@ -65,8 +65,8 @@ func (s *Survey) keyPolicy(ctx context.Context, f *setup.Facts) {
 	}
 	f.KeyPolicy = survey(ctx, s, keysAPI, "the policy of key "+f.KeyName, func(ctx context.Context) (setup.Policy,
 		error) {
-		p, err := s.keys.Projects.Locations.KeyRings.CryptoKeys.GetIamPolicy(f.KeyName).OptionsRequestedPolicyVersion(policyVersion).Context(
-			ctx).Do()
+		p, err := s.keys.Projects.Locations.KeyRings.CryptoKeys.GetIamPolicy(f.KeyName).
+			OptionsRequestedPolicyVersion(policyVersion).Context(ctx).Do()
 		return kmsPolicy(p, err)
 	})
 }
@@ -78,7 +78,8 @@ func (s *Survey) ringPolicy(ctx context.Context, f *setup.Facts) {
 	ring, _, _ := strings.Cut(f.KeyName, "/cryptoKeys/")
 	f.RingPolicy = survey(ctx, s, keysAPI, "the policy of key ring "+ring, func(ctx context.Context) (setup.Policy,
 		error) {
-		p, err := s.keys.Projects.Locations.KeyRings.GetIamPolicy(ring).OptionsRequestedPolicyVersion(policyVersion).Context(ctx).Do()
+		p, err := s.keys.Projects.Locations.KeyRings.GetIamPolicy(ring).
+			OptionsRequestedPolicyVersion(policyVersion).Context(ctx).Do()
 		return kmsPolicy(p, err)
 	})
 }
