@@ -3,6 +3,7 @@ package fleet
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strconv"
 	"time"
 
@@ -72,7 +73,7 @@ func takesAway(s plan.Step) bool {
 
 // waits reports whether a step only waits for what the agents do.
 func waits(a plan.Act) bool {
-	return a == plan.AwaitJoined || a == plan.AwaitLeft || a == plan.AwaitAttached
+	return slices.Contains([]plan.Act{plan.AwaitJoined, plan.AwaitLeft, plan.AwaitAttached, plan.AwaitHealthy}, a)
 }
 
 // beginsOutage reports whether nobody reaches the endpoint from a step on until the next one has taken effect.

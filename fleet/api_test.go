@@ -41,7 +41,8 @@ type api struct {
 func throughAPI(t *testing.T, w *world) (*fleet.Fleet, *api) {
 	a := &api{world: w}
 	nobody := func(*http.Request) string { return "" }
-	server := compute.New(compute.Config{Instances: a.instances, Unattached: a.unattached, Caller: nobody, Changes: a,
+	server := compute.New(compute.Config{Healthy: func(uint64) bool { return true }, Instances: a.instances,
+		Unattached: a.unattached, Caller: nobody, Changes: a,
 		Zones: zones, Images: []instance.Image{{Name: "quorate-1", Family: "quorate"}, {Name: "quorate-2"}},
 		Settings: &settings.Settings{Addresses: reserved(w)}})
 	t.Cleanup(server.Close)
@@ -57,7 +58,7 @@ func throughAPI(t *testing.T, w *world) (*fleet.Fleet, *api) {
 	f.Cloud = cloud
 	g.Project, g.Network, g.ServiceAccount = instance.ProjectID, "default", instance.MastersAccount()
 	g.BootDisk, g.DataDisk = replica.GCEDisk{Type: "pd-ssd", SizeGB: 20}, replica.GCEDisk{Type: "pd-ssd", SizeGB: 50}
-	if w.onDemand {
+	if w.onDemand || w.surrounded {
 		w.attach = attachingBy(t, a, server)
 	}
 	if w.onDemand && len(w.vms) > 1 || len(w.around) > 0 && !w.onDemand {
@@ -110,7 +111,7 @@ func attachingBy(t *testing.T, a *api, server http.Handler) func(replica.Place) 
 // RoundTrip implements http.RoundTripper.
 func (a *api) RoundTrip(r *http.Request) (res *http.Response, err error) {
 	a.mu.Lock()
-	if strings.HasSuffix(r.URL.Path, "/listNetworkEndpoints") {
+	if strings.HasSuffix(r.URL.Path, "/listNetworkEndpoints") || strings.HasSuffix(r.URL.Path, "/getHealth") {
 		posts := len(a.asked) - strings.Count(strings.Join(a.asked, " "), http.MethodGet) -
 			strings.Count(strings.Join(a.asked, " "), http.MethodDelete)
 		a.lists = append(a.lists, posts)

@@ -23,6 +23,8 @@ type Cloud interface {
 	Surroundings(ctx context.Context, s gce.Surroundings) (wanted, there []gce.Resource, err error)
 	InsertResource(ctx context.Context, r gce.Resource) error
 	DeleteResource(ctx context.Context, r gce.Resource) error
+	// IsHealthy says whether a VM passes the health check of the load balancer of a name.
+	IsHealthy(ctx context.Context, name string, p replica.Place) (bool, error)
 	Addresses
 }
 

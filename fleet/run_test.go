@@ -337,6 +337,33 @@ func TestInterruptedAtAWait(t *testing.T) {
 	}
 }
 
+// A firewall keeps the load balancer's probes out: create ends in a few minutes, and says so. Run again once they
+// arrive, it goes on.
+func TestCreateSaysThatProbesDoNotArrive(t *testing.T) {
+	at := slices.IndexFunc(commands, func(c command) bool { return c.around == 10 })
+	c := commands[at]
+	c.inWorld(t, func(t *testing.T, w *world) {
+		w.walled = true
+		began := time.Now()
+		err := c.run(t.Context(), w)
+		const want = "its probes do not arrive, or its agent could not attach it. They come from 130.211.0.0/22, " +
+			"35.191.0.0/16 and need a firewall rule"
+		if !errors.Is(err, fleet.ErrStopped) || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v, want %q", err, want)
+		}
+		if took := time.Since(began); took > 15*time.Minute {
+			t.Errorf("it took %s", took)
+		}
+		w.mu.Lock()
+		w.walled = false
+		w.mu.Unlock()
+		if err := c.run(t.Context(), w); err != nil {
+			t.Error(err)
+		}
+		c.check(t, w)
+	})
+}
+
 // The leader's agent cannot write reports: by what it wrote before, nothing is taken away.
 func TestAStaleReportOfTheLeaderTakesNobodyAway(t *testing.T) {
 	for _, c := range commands {

@@ -46,7 +46,7 @@ func (r *run) readSurroundings(ctx context.Context, k plan.Kind, to *Reading) {
 			to.fault = err
 			return
 		}
-		r.around = &plan.Surroundings{Wanted: resourcesOf(wanted), There: resourcesOf(there)}
+		r.around = &plan.Surroundings{Wanted: resourcesOf(wanted), There: resourcesOf(there), Probes: r.Wanted().Probes}
 		if onDemand {
 			if r.around.Address, err = r.readAddress(ctx, there, to); err != nil {
 				to.fault = err
@@ -55,6 +55,29 @@ func (r *run) readSurroundings(ctx context.Context, k plan.Kind, to *Reading) {
 		}
 	}
 	to.Surroundings = *r.around
+	if k == plan.Create && r.Document.LoadBalancer().Type != "" && !onDemand {
+		to.fault = r.readHealth(ctx, to)
+	}
+}
+
+// readHealth reads which masters pass the load balancer's health check, once all its parts are there.
+func (r *run) readHealth(ctx context.Context, to *Reading) error {
+	if len(r.around.There) < len(r.around.Wanted) {
+		return nil
+	}
+	for _, m := range to.Members.List {
+		if !m.Ready || !r.around.HasGroup(m.Place.Zone) {
+			continue
+		}
+		is, err := r.Cloud.IsHealthy(ctx, r.Document.LoadBalancer().Name, m.Place)
+		if err != nil {
+			return err
+		}
+		if is {
+			to.Surroundings.Healthy = append(to.Surroundings.Healthy, m.Place)
+		}
+	}
+	return nil
 }
 
 // readAddress reads who has the endpoint's address. While a VM has it, also who is attached: what takes it from there

@@ -109,11 +109,19 @@ func (r Reading) awaits(s plan.Step) *wait {
 		w.limit, w.what = leaveLimit, r.leaves(s.Place)
 	case plan.AwaitAttached:
 		w.limit, w.what = attachLimit, "its agent has not attached it yet"
+	case plan.AwaitHealthy:
+		w.limit, w.what = attachLimit, "the load balancer's health check does not pass it yet"
 	default:
 		w.limit, w.what = joinLimit, r.joins(s.Place)
 	}
 	w.otherwise = fmt.Errorf("waited %s for %s: %s; 'quorate health' says what is wrong; %w", w.limit, s.Place, w.what,
 		ErrStopped)
+	if s.Act == plan.AwaitHealthy {
+		w.otherwise = fmt.Errorf("waited %s for the load balancer's health check to pass %s, which is ready: its probes do "+
+			"not arrive, or its agent could not attach it. They come from %s and need a firewall rule; 'quorate gce check' "+
+			"judges the rules, and 'quorate health' says what its agent waits for; %w", w.limit, s.Place,
+			strings.Join(r.Surroundings.Probes, ", "), ErrStopped)
+	}
 	return w
 }
 

@@ -50,6 +50,8 @@ type world struct {
 	// world they are in it as soon as the group is there.
 	onDemand bool
 	attach   func(replica.Place)
+	// walled: no probe of the load balancer's arrives.
+	walled bool
 	// left lists them, wherever they are.
 	left func() []string
 	ids  int
@@ -507,6 +509,13 @@ func (w *world) IsAttached(_ context.Context, group string, p replica.Place) (bo
 	defer w.mu.Unlock()
 	_, found := w.around[link(gce.Resource{Kind: gce.EndpointGroup, Zone: p.Zone, Name: group})]
 	return found && w.alive(p), nil
+}
+
+// IsHealthy says so of all that live, unless no probe arrives.
+func (w *world) IsHealthy(_ context.Context, _ string, p replica.Place) (bool, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.alive(p) && !w.walled, nil
 }
 
 // setAddress gives a VM an external address, or none, as the Compute API does.

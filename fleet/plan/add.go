@@ -32,7 +32,7 @@ func (b *builder) add(p replica.Place) error {
 	return b.serveBy(then)
 }
 
-// notOrderedOut refuses to wait for a replica that an order keeps out: it would not join for as long as that is in force.
+// notOrderedOut refuses to wait for a replica that an order keeps out: it does not join as long as that is in force.
 func (b *builder) notOrderedOut(p replica.Place) error {
 	l, ordered := b.Record.leave(p)
 	if !ordered {
@@ -116,6 +116,9 @@ func (b *builder) create() error {
 	}
 	for _, p := range b.Places {
 		b.awaitJoined(p)
+	}
+	for _, p := range b.Places {
+		b.awaitHealthy(p)
 	}
 	b.warnOf(b.Places)
 	return b.serveBy(b.stayingOf(b.Places))

@@ -143,9 +143,7 @@ func (i Inventory) unserved() (out []replica.Place) {
 
 // hasGroup refuses to make a master on demand where no endpoint group will be: the load balancer would not reach it.
 func (b *builder) hasGroup(p replica.Place) error {
-	if b.Surroundings.Address == nil || slices.ContainsFunc(b.Surroundings.Wanted, func(r Resource) bool {
-		return r.Kind == GroupKind && r.Zone == p.Zone
-	}) {
+	if b.Surroundings.Address == nil || b.Surroundings.HasGroup(p.Zone) {
 		return nil
 	}
 	return refuse(WrongZone, "Name one of them, or add it to the document's gce.zones while there is one master.",

@@ -22,8 +22,10 @@ const (
 	AwaitLeft   Act = "await-left"
 	// AwaitAttached waits until an agent has put its VM into the endpoint group of its zone.
 	AwaitAttached Act = "await-attached"
-	DeleteVM      Act = "delete-vm"
-	DeleteDisk    Act = "delete-disk"
+	// AwaitHealthy waits until the load balancer's health check passes a VM.
+	AwaitHealthy Act = "await-healthy"
+	DeleteVM     Act = "delete-vm"
+	DeleteDisk   Act = "delete-disk"
 	// CreateResource and DeleteResource are about the surroundings.
 	CreateResource Act = "create-resource"
 	DeleteResource Act = "delete-resource"

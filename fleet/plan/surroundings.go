@@ -3,6 +3,8 @@ package plan
 import (
 	"fmt"
 	"slices"
+
+	"github.com/quorate/quorate/internal/replica"
 )
 
 // Surroundings are what masters need of their project besides VMs and disks: firewall rules and the parts of the load
@@ -15,6 +17,10 @@ type Surroundings struct {
 	There []Resource
 	// Address is the endpoint's where the load balancer is made on demand; nil: it is not.
 	Address *Address
+	// Probes are the ranges from which the load balancer's health checks come.
+	Probes []string
+	// Healthy are the masters that pass the load balancer's health check. Create alone reads it.
+	Healthy []replica.Place
 }
 
 // Resource is one of the surroundings, as it is wanted or as it was found.
@@ -54,6 +60,11 @@ func (s Surroundings) find(w Resource) (Resource, bool) {
 	return s.There[at], true
 }
 
+// HasGroup says whether the load balancer reaches a zone: the document has an endpoint group there.
+func (s Surroundings) HasGroup(zone string) bool {
+	return slices.ContainsFunc(s.Wanted, func(r Resource) bool { return r.Kind == GroupKind && r.Zone == zone })
+}
+
 // where says in which zone a resource is, of one that is in a zone.
 func (r Resource) where() string {
 	if r.Zone == "" {
@@ -84,6 +95,16 @@ func (b *builder) surround(meant func(Resource) bool) error {
 		}
 	}
 	return nil
+}
+
+// awaitHealthy waits until the load balancer's probes arrive at a master: a firewall that keeps them out looks like a
+// cluster that is well, and serves nobody. On demand another step puts the load balancer in force.
+func (b *builder) awaitHealthy(p replica.Place) {
+	s := b.Surroundings
+	if s.rule().Name == "" || s.Address != nil || !s.HasGroup(p.Zone) || slices.Contains(s.Healthy, p) {
+		return
+	}
+	b.step(Step{Act: AwaitHealthy, Place: p}, "", "", "Wait until the load balancer's health check passes %s.", p.Name)
 }
 
 // purposes say what each kind is for.

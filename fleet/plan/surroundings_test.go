@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/quorate/quorate/fleet/plan"
+	"github.com/quorate/quorate/internal/replica"
 )
 
 // wanted are what a document asks for, in the order in which it can be made.
@@ -84,6 +85,34 @@ func TestWhatIsMissingAroundTheMastersIsMadeFirst(t *testing.T) {
 		}
 		if at := len(tc.want); len(p.Steps) <= at || p.Steps[at].Act != plan.BeginRecord {
 			t.Errorf("%s: the record does not begin behind them: %+v", tc.name, p.Steps)
+		}
+	}
+}
+
+// Create waits until the load balancer's probes arrive at each master that it can have, and says nothing of others.
+func TestCreateProvesThatProbesArrive(t *testing.T) {
+	rule := plan.Resource{Kind: plan.RuleKind, Name: "prod-1", Made: true}
+	group := func(n int) plan.Resource { return plan.Resource{Kind: plan.GroupKind, Zone: zones[n], Name: "prod-1"} }
+	both := []plan.Resource{group(0), group(1), group(2), rule}
+	for name, tc := range map[string]struct {
+		is   plan.Surroundings
+		want string
+	}{
+		"no probe arrives": {plan.Surroundings{Wanted: both, There: both},
+			"await-healthy master-a; await-healthy master-b; await-healthy master-c"},
+		"one is missing": {plan.Surroundings{Wanted: both, There: both, Healthy: []replica.Place{place(0), place(2)}},
+			"await-healthy master-b"},
+		"all pass": {plan.Surroundings{Wanted: both, There: both, Healthy: []replica.Place{place(0), place(1), place(2)}},
+			""},
+		"a zone has no group": {plan.Surroundings{Wanted: both[1:], There: both[1:]},
+			"await-healthy master-b; await-healthy master-c"},
+		"no load balancer is asked for": {plan.Surroundings{}, ""},
+	} {
+		i := wellOff(3)
+		i.Surroundings = tc.is
+		got := carriedOut(plan.Wish{Kind: plan.Create, Count: 3, Zones: zones, Prefix: "p"}, i)
+		if got != tc.want && !fits(got, tc.want) {
+			t.Errorf("%s: %s, want %s", name, got, tc.want)
 		}
 	}
 }

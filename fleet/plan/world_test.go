@@ -179,7 +179,7 @@ func (w *world) take(s plan.Step) error {
 		if w.leave(s.Place) == nil {
 			w.rec.Leaves = append(w.rec.Leaves, plan.Leave{Place: s.Place, Number: uint64(len(w.rec.Leaves) + 1)})
 		}
-	case plan.AwaitJoined, plan.AwaitLeft, plan.AwaitAttached:
+	case plan.AwaitJoined, plan.AwaitLeft, plan.AwaitAttached, plan.AwaitHealthy:
 		for range 3 {
 			w.tick()
 		}

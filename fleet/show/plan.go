@@ -40,7 +40,7 @@ func risk(s plan.Step) (out []string) {
 	switch {
 	case r.Undo != "":
 		out = append(out, "To undo it: "+r.Undo)
-	case s.Act != plan.AwaitJoined && s.Act != plan.AwaitAttached:
+	case s.Act != plan.AwaitJoined && s.Act != plan.AwaitAttached && s.Act != plan.AwaitHealthy:
 		out = append(out, "It cannot be undone.")
 	}
 	return out
