@@ -20,7 +20,8 @@ func (c *Server) FirewallRules() (list []instance.FirewallRule, ruled bool) {
 // rule is a request that was checked.
 func (a firewallRequest) rule() instance.FirewallRule {
 	out := instance.FirewallRule{Name: a.Name, Priority: a.priority(), Deny: len(a.Denied) > 0,
-		SourceTags: a.SourceTags, SourceAccounts: a.SourceServiceAccounts, TargetTags: a.TargetTags, TargetAccounts: a.TargetServiceAccounts}
+		SourceTags: a.SourceTags, SourceAccounts: a.SourceServiceAccounts,
+		TargetTags: a.TargetTags, TargetAccounts: a.TargetServiceAccounts}
 	for _, text := range a.SourceRanges {
 		out.Sources = append(out.Sources, netip.MustParsePrefix(text))
 	}
