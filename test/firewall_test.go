@@ -65,9 +65,7 @@ func TestTheFirewallThatCreateMakes(t *testing.T) {
 		t.Errorf("create does not say %q: %v\n%s", says, err, out)
 	}
 	c.commanded(t, 0, "create", "--skip-checks") // it makes the rules again, and waits until the probes arrive
-	if err := c.balancedOver(); err != nil {
-		t.Error(err)
-	}
+	await(t, "all three are balanced again", c.balancedOver)
 }
 
 // addStranger makes a running VM without a service account, which is not the cluster's.
