@@ -472,6 +472,9 @@ func TestStepsSayWhatTheyRisk(t *testing.T) {
 	if leaves.Members != 2 || leaves.Voters != 2 || leaves.Survives != 0 || leaves.Clients == "" {
 		t.Errorf("its end: %+v", leaves)
 	}
+	if two := p.Steps[2]; two.Act != plan.OrderReplicas || !strings.Contains(two.Risk.Clients, "warm copy") {
+		t.Errorf("the second of two gives its vote up: %+v", two)
+	}
 	if last := p.Steps[len(p.Steps)-1].Risk; last.Undo != "" {
 		t.Errorf("a deleted disk comes back by %q", last.Undo)
 	}

@@ -18,7 +18,7 @@ func (b *builder) remove() error {
 		return err
 	}
 	if b.Wanted != 0 && b.Wanted != b.Record.Wanted { // before its disk: what is last is what a rerun goes by
-		b.step(Step{Act: OrderReplicas, Replicas: b.Wanted}, "", b.orderBack(),
+		b.step(Step{Act: OrderReplicas, Replicas: b.Wanted}, b.becomesCopy(), b.orderBack(),
 			"Order that the cluster has %d replicas.", b.Wanted)
 	}
 	if err := b.serveBy(stay); err != nil {
@@ -30,6 +30,14 @@ func (b *builder) remove() error {
 		b.warn("The certificates of %s are valid until they expire, at most 90 days from now.", p.Name)
 	}
 	return nil
+}
+
+// becomesCopy says what clients notice where the second of two voters gives its vote up by the order.
+func (b *builder) becomesCopy() string {
+	if b.Wanted != 2 || b.now.voters != 2 {
+		return ""
+	}
+	return "Those connected to the second reconnect: it joins again as a warm copy, and serves nobody for some 30 s."
 }
 
 // takeOut has a member leave by order. The leader carries the order out only while the others are a quorum without it,
