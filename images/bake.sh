@@ -42,7 +42,7 @@ cp $bin/{quorate,kube-apiserver,kube-controller-manager,kube-scheduler,kubectl,k
 find "$work/in" -type d -exec chmod 0755 {} + -o -perm /0100 -exec chmod 0755 {} + -o -exec chmod 0644 {} +
 
 tools=$(images/master/tools.sh)
-echo "baking; about two minutes, for another architecture than this machine's ten" >&2
+echo "baking; about two minutes, for another architecture than this machine's much longer" >&2
 code=0
 images/master/in_tools.sh "$tools" "$work" /in/pins/inside.sh >"$work/log" 2>&1 || code=$?
 if ((code)); then

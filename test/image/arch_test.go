@@ -24,7 +24,8 @@ func architecture(t *testing.T, image string) string {
 		t.Fatal(err)
 	}
 	defer f.Close()
-	arch, known := map[uint16]string{pe.IMAGE_FILE_MACHINE_AMD64: "amd64", pe.IMAGE_FILE_MACHINE_ARM64: "arm64"}[f.Machine]
+	machines := map[uint16]string{pe.IMAGE_FILE_MACHINE_AMD64: "amd64", pe.IMAGE_FILE_MACHINE_ARM64: "arm64"}
+	arch, known := machines[f.Machine]
 	if !known {
 		t.Fatalf("boot.efi is for machines of the type %x", f.Machine)
 	}

@@ -259,7 +259,8 @@ func TestAnArchitectureWithoutPinsIsRefused(t *testing.T) {
 	a := newArchive(t)
 	a.arch = "riscv64"
 	for _, args := range [][]string{{"fetch.sh", "image", "out"}, {"pin.sh"}, {"pin.sh", "extra"}} {
-		if out, err := a.run(args[0], args[1:]...); err == nil || !strings.Contains(out, "ARCH is 'riscv64': want amd64 or arm64") {
+		out, err := a.run(args[0], args[1:]...)
+		if err == nil || !strings.Contains(out, "ARCH is 'riscv64': want amd64 or arm64") {
 			t.Errorf("%v: %v: %s", args, err, out)
 		}
 	}
