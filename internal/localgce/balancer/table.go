@@ -33,8 +33,7 @@ func routes(a netip.Addr) []string {
 
 // render is the script that makes the kernel balance as the tables say, in one transaction. A connection has its mark
 // from its first packet on, and gets another where its endpoint is not kept any more: that one answers with a reset. A
-// packet that nobody gets is dropped. TCP
-// that concerns no balanced or external address is not tracked.
+// packet that nobody gets is dropped. TCP that concerns no balanced or external address is not tracked.
 func render(tables []table, external []External) string {
 	var chains, rules strings.Builder
 	var balanced []string
