@@ -9,6 +9,7 @@ import (
 	"github.com/quorate/quorate/etcdmember/etcdtest"
 	"github.com/quorate/quorate/etcdmember/member"
 	"github.com/quorate/quorate/etcdmember/table"
+	"github.com/quorate/quorate/internal/realtest"
 	"github.com/quorate/quorate/internal/record"
 	"github.com/quorate/quorate/internal/replica"
 )
@@ -16,6 +17,7 @@ import (
 // Row 43 on real members: a learner whose agent confirmed it, and which never started, is removed by the leader's
 // agent; one that was confirmed just now is given its time.
 func TestALearnerThatNeverStartedIsRemoved(t *testing.T) {
+	realtest.OnlyInCases(t)
 	if !etcdtest.InOwnNetwork(t) {
 		return
 	}

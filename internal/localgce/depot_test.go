@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/quorate/quorate/internal/localgce"
+	"github.com/quorate/quorate/internal/realtest"
 )
 
 // output is what a process has printed so far.
@@ -39,6 +40,7 @@ func (o *output) last() int {
 // A VM counts, and says each number once it is synced. Then its disk is torn: what was said is there, and what was not
 // synced is not.
 func TestADiskTornByACopyHoldsWhatWasSynced(t *testing.T) {
+	realtest.OnlyInCases(t)
 	t.Parallel()
 	conf := config(t.TempDir(), 23, "a")
 	conf.Reflink = true
@@ -78,6 +80,7 @@ func TestADiskTornByACopyHoldsWhatWasSynced(t *testing.T) {
 
 // A snapshot of a disk in use, and a copy in another VM, are what a power cut would leave, and the VM goes on.
 func TestACopyOfADiskInUseLacksWhatWasNotSynced(t *testing.T) {
+	realtest.OnlyInCases(t)
 	t.Parallel()
 	conf := config(t.TempDir(), 24, "a", "b")
 	conf.Reflink = true

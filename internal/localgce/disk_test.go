@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/quorate/quorate/internal/localgce"
+	"github.com/quorate/quorate/internal/realtest"
 )
 
 const data = "/var/lib/quorate/"
@@ -26,6 +27,7 @@ func (w world) refused(says string, err error) {
 }
 
 func TestDisksFillFreezeAndTear(t *testing.T) {
+	realtest.OnlyInCases(t)
 	t.Parallel()
 	conf := config(t.TempDir(), 13, "a")
 	conf.Agent.Watchdog = 0
@@ -121,6 +123,7 @@ func TestADiskGrows(t *testing.T) {
 }
 
 func TestDisksAreSnapshotClonedSwappedEmptied(t *testing.T) {
+	realtest.OnlyInCases(t)
 	t.Parallel()
 	w := start(t, config(t.TempDir(), 14, "a", "b"))
 	ctx := t.Context()
@@ -180,6 +183,7 @@ func TestDisksAreSnapshotClonedSwappedEmptied(t *testing.T) {
 }
 
 func TestFilesAreCorrupted(t *testing.T) {
+	realtest.OnlyInCases(t)
 	t.Parallel()
 	w := start(t, config(t.TempDir(), 15, "a"))
 	ctx := t.Context()
@@ -259,6 +263,7 @@ func TestVMsComeAndGo(t *testing.T) {
 }
 
 func TestAnOldVMIsLeftRunning(t *testing.T) {
+	realtest.OnlyInCases(t)
 	t.Parallel()
 	w := start(t, config(t.TempDir(), 17, "a", "b"))
 	w.awaitReady("a", "b")

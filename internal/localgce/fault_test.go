@@ -10,9 +10,11 @@ import (
 	"google.golang.org/api/option"
 
 	"github.com/quorate/quorate/internal/localgce"
+	"github.com/quorate/quorate/internal/realtest"
 )
 
 func TestNameServersAreSilent(t *testing.T) {
+	realtest.OnlyInCases(t)
 	t.Parallel()
 	w := start(t, config(t.TempDir(), 27, "a", "b"))
 	ctx := t.Context()
@@ -98,6 +100,7 @@ func TestLinksAreLimitedAndReset(t *testing.T) {
 }
 
 func TestComputeAPIStopsVMs(t *testing.T) {
+	realtest.OnlyInCases(t)
 	t.Parallel()
 	w := start(t, config(t.TempDir(), 26, "a", "b"))
 	w.awaitReady("a", "b")
@@ -141,6 +144,7 @@ func TestComputeAPIStopsVMs(t *testing.T) {
 }
 
 func TestComputeAPIFailsForOneCaller(t *testing.T) {
+	realtest.OnlyInCases(t)
 	t.Parallel()
 	w := start(t, config(t.TempDir(), 22, "a", "b"))
 	base := "/usr/local/bin/tiny tiny get " + w.Status().ComputeEndpoint + "projects/quorate-local/"

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/quorate/quorate/internal/localgce"
+	"github.com/quorate/quorate/internal/realtest"
 )
 
 // bootID is what a VM's kernel says.
@@ -15,6 +16,7 @@ func (w world) bootID(vm string) string {
 // After a host error there are two boots of one instance: the former one is alone with itself, and what it syncs to its
 // disk fails.
 func TestAHostErrorWithAFencedDisk(t *testing.T) {
+	realtest.OnlyInCases(t)
 	t.Parallel()
 	w := start(t, config(t.TempDir(), 18, "a", "b"))
 	w.awaitReady("a", "b")
@@ -69,6 +71,7 @@ func TestAHostErrorWithAFencedDisk(t *testing.T) {
 
 // Where the disk is not fenced each of the two writes to its own; a second host error leaves a second one behind.
 func TestAHostErrorWithACopyOfTheDisk(t *testing.T) {
+	realtest.OnlyInCases(t)
 	t.Parallel()
 	w := start(t, config(t.TempDir(), 19, "a"))
 	w.awaitReady("a")

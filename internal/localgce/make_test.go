@@ -9,6 +9,7 @@ import (
 
 	"github.com/quorate/quorate/internal/gce"
 	"github.com/quorate/quorate/internal/localgce"
+	"github.com/quorate/quorate/internal/realtest"
 	"github.com/quorate/quorate/internal/replica"
 )
 
@@ -83,6 +84,7 @@ func TestTheComputeAPIMakesVMs(t *testing.T) {
 
 // What a fault of the API has kept from being made is made by the next try; a VM that hangs can be deleted.
 func TestTheComputeAPIFailsToMakeVMs(t *testing.T) {
+	realtest.OnlyInCases(t)
 	t.Parallel()
 	conf := config(t.TempDir(), 35)
 	conf.Zones = []string{"us-central1-b"}

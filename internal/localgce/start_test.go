@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/quorate/quorate/internal/localgce"
+	"github.com/quorate/quorate/internal/realtest"
 )
 
 func TestConfigNamesEveryFault(t *testing.T) {
@@ -171,6 +172,7 @@ func TestADeadProjectIsSweptAndTakenUp(t *testing.T) {
 
 // A test run that was killed, or a machine's owner who removed the folder, must not bar the range for good.
 func TestTheRangeOfADeadProjectIsFree(t *testing.T) {
+	realtest.OnlyInCases(t)
 	needRoot(t)
 	for _, folder := range []string{"stays", "is removed"} {
 		t.Run("its folder "+folder, func(t *testing.T) {
