@@ -47,7 +47,7 @@ test: deps build kubernetes etcd etcd-former ## All tests but most cases of mast
 	$(GO) test -short -timeout 20m ./test $(PACKAGES)
 
 cases: build kubernetes etcd etcd-former ## The cases of masters: losses, disks, networks, clocks, restores (root, a quarter of an hour)
-	$(GO) test -timeout 45m $(CASES)
+	$(GO) test -timeout 55m $(CASES)
 
 check: lint test ## What must pass before a commit
 
