@@ -130,7 +130,9 @@ func (s Spec) guardSysctls(root string) error {
 // mountConsole makes the VM's serial console. There is no kernel log: that of the machine is none of the VM's business,
 // and the kubelet, which opens it for the kernel's words about memory, goes on without.
 func (s Spec) mountConsole(root string) error {
-	return errors.Join(host.Bind(s.Systemd.Console, root+"/dev/console", false), os.Symlink("/dev/null", root+"/dev/kmsg"))
+	// A link would have systemd take /dev/null itself away from a unit that may not see the kernel's log.
+	return errors.Join(host.Bind(s.Systemd.Console, root+"/dev/console", false),
+		host.Bind("/dev/null", root+"/dev/kmsg", false))
 }
 
 // mountState puts containerd's and the kubelet's folders on the file system below the overlay: another overlay, as each
