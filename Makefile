@@ -46,7 +46,7 @@ demo-down: ## Remove every trace of the demo
 test: deps build kubernetes etcd etcd-former ## All tests but most cases of masters; those that need root are skipped without it
 	$(GO) test -short -timeout 20m ./test $(PACKAGES)
 
-cases: build kubernetes etcd etcd-former ## The cases of masters: losses, disks, networks, clocks, restores (root, a quarter of an hour)
+cases: build kubernetes etcd etcd-former ## The cases of masters: losses, disks, networks, clocks, restores (root, 40 minutes)
 	$(GO) test -timeout 55m $(CASES)
 
 check: lint test ## What must pass before a commit

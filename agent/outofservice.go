@@ -29,8 +29,8 @@ func (a *Agent) goOutOfService(ctx context.Context, m leavingMember, retire func
 			_ = backoff.Sleep(ctx, orderPause)
 			continue
 		}
-		a.cfg.Log.Info("by order the member is removed soon: this replica leaves the load balancer, and its control plane stops",
-			"order", order)
+		a.cfg.Log.Info("by order the member is removed soon: "+
+			"this replica leaves the load balancer, and its control plane stops", "order", order)
 		back := a.standAside(ctx)
 		if m.OrderToLeave() == 0 { // nothing was stopped yet
 			back()

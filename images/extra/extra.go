@@ -66,7 +66,8 @@ type input struct {
 	content []byte
 }
 
-const layout = "packages, manifest, manifest.arm64, proxy, sources, README.md, and the folders certificates, units and files"
+const layout = "packages, manifest, manifest.arm64, proxy, sources, README.md, and the folders certificates, units " +
+	"and files"
 
 // Read reads a folder, which faults call by the name. Its error holds every fault.
 func Read(name string, folder fs.FS, image Image) (Extra, error) {

@@ -20,7 +20,8 @@ import (
 
 const zeros = "0000000000000000000000000000000000000000000000000000000000000000"
 
-var image = extra.Image{Manifest: "manifest", Debs: []string{"deb image curl 7 amd64 " + zeros}, Paths: []string{"etc/chrony/chrony.conf"}}
+var image = extra.Image{Manifest: "manifest", Debs: []string{"deb image curl 7 amd64 " + zeros},
+	Paths: []string{"etc/chrony/chrony.conf"}}
 
 // certificate makes one in PEM.
 func certificate(t *testing.T, ca bool) string {

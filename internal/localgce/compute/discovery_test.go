@@ -172,7 +172,8 @@ func TestRequestsAndAnswersAreGoogles(t *testing.T) {
 		"networkEndpointGroups.delete", "networkEndpointGroups.detachNetworkEndpoints", "networkEndpointGroups.get",
 		"networkEndpointGroups.insert", "networkEndpointGroups.list", "networkEndpointGroups.listNetworkEndpoints",
 		"regionBackendServices.delete", "regionBackendServices.get", "regionBackendServices.getHealth",
-		"regionBackendServices.insert", "regionBackendServices.list", "regionHealthChecks.delete", "regionHealthChecks.get", "regionHealthChecks.insert",
+		"regionBackendServices.insert", "regionBackendServices.list", "regionHealthChecks.delete",
+		"regionHealthChecks.get", "regionHealthChecks.insert",
 		"regionHealthChecks.list", "regionOperations.get", "regionOperations.wait", "zoneOperations.get",
 		"zoneOperations.wait", "zones.get", "zones.list"}
 	if got := slices.Sorted(maps.Keys(called)); !slices.Equal(got, want) {

@@ -1,7 +1,7 @@
 // Package firewall has the fabric's kernel filter what reaches a project's VMs, as the firewall rules of a VPC network
 // do.
 //
-//	rules, VMs ── Render ──▶ nft: one chain, for what is forwarded to a VM and for what the fabric itself sends to one
+//	rules, VMs ── Render ──▶ nft: one chain, for what is forwarded to a VM or sent to it by the fabric
 //
 // The VM that a packet goes to is the next hop of its route, not its destination: what is balanced keeps the balanced
 // address. A connection is judged by its first packet, and goes on whatever becomes of the rules. What no rule lets in
