@@ -73,6 +73,10 @@ func TestASystemdVMBootsTheImage(t *testing.T) {
 	if a, b := w.bootID("a"), w.bootID("b"); a == b || len(a) != 36 {
 		t.Errorf("boot ids %q and %q", a, b)
 	}
+	const agents = "cat /proc/$(systemctl show -P MainPID quorate)/root/proc/sys/kernel/random/boot_id"
+	if got := strings.TrimSpace(w.must("a", agents)); got != w.bootID("a") {
+		t.Errorf("the agent is of boot %q, its VM of %q", got, w.bootID("a"))
+	}
 	if !w.reaches("b", "https://"+w.address("a")+"/") {
 		t.Error("b does not reach a")
 	}

@@ -56,7 +56,8 @@ func (s Spec) imageFiles() []file {
 // dropIn changes quorate.service as the project wants it; what is not given stays the image's.
 func (a Agent) dropIn() string {
 	var b strings.Builder
-	b.WriteString("[Service]\n")
+	// ProtectKernelTunables= gives a unit a /proc of its own, and in that one the boot id is the machine's.
+	b.WriteString("[Service]\nBindReadOnlyPaths=/run/boot_id:/proc/sys/kernel/random/boot_id\n")
 	if len(a.Command) > 0 {
 		var words []string
 		for _, w := range a.Command {
