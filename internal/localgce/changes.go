@@ -121,10 +121,13 @@ func (p *Project) withInstance(id uint64, f func(*vm) error) error {
 	})
 }
 
+// clusterLabel names the cluster whose a VM or a disk is.
+const clusterLabel = "quorate-cluster"
+
 // labels are a VM's. p.mu is held.
 func (p *Project) labels(v *vm) map[string]string {
 	if v.Labels != nil {
 		return maps.Clone(v.Labels)
 	}
-	return map[string]string{"quorate-cluster": p.conf.Cluster}
+	return map[string]string{clusterLabel: p.conf.Cluster}
 }

@@ -9,14 +9,14 @@ import (
 	"github.com/quorate/quorate/internal/replica"
 )
 
-// ownForwarding is that of the endpoint while no forwarding rule has its address: every VM is behind it, where its zone
-// has no endpoint group, and asked as the load balancers are that quorate makes.
+// ownForwarding is that of the endpoint while no forwarding rule has its address: every VM of the cluster is behind it,
+// where its zone has no endpoint group, and asked as the load balancers are that quorate makes.
 func (p *Project) ownForwarding() instance.Forwarding {
 	f := instance.Forwarding{Address: p.conf.Endpoint, Drain: replica.DrainTimeout, Check: instance.HealthCheck{
 		Port: 443, Path: "/readyz", Interval: replica.CheckInterval, Timeout: replica.CheckTimeout,
 		Healthy: replica.HealthyAfter, Unhealthy: replica.UnhealthyAfter}}
 	for _, v := range p.vms {
-		if p.serves(v) {
+		if p.labels(v)[clusterLabel] == p.conf.Cluster && p.serves(v) {
 			f.Endpoints = append(f.Endpoints, v.ID)
 		}
 	}

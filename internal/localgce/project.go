@@ -236,7 +236,7 @@ func (p *Project) unattached() (list []instance.VM) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, d := range p.disks {
-		list = append(list, instance.VM{Zone: d.Zone, Labels: map[string]string{"quorate-cluster": p.conf.Cluster},
+		list = append(list, instance.VM{Zone: d.Zone, Labels: map[string]string{clusterLabel: p.conf.Cluster},
 			DataDisk: d.Disk})
 	}
 	return list

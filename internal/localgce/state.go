@@ -35,7 +35,7 @@ type record struct {
 	Spot       bool              `json:"spot,omitempty"`
 	Disk       volume            `json:"disk"`
 	// Labels are its own: the cluster's alone where it was not made by the Compute API. Made is how that was asked.
-	Labels map[string]string `json:"labels,omitempty"`
+	Labels map[string]string `json:"labels,omitzero"`
 	Made   instance.Made     `json:"made,omitzero"`
 	// LastStop is when it was last powered off; zero: never.
 	LastStop time.Time `json:"lastStop,omitzero"`
