@@ -96,7 +96,7 @@ func (w witnesses) membersBy(leader report.Sighting) (out []plan.Member) {
 	for _, m := range members {
 		place, ok := replica.ParsePlace(m.Name)
 		if !ok {
-			place = replica.Place{Name: "member-" + m.ID} // it has not said yet whose it is
+			place = replica.Place{Name: "member " + m.ID} // it has not said yet whose it is
 		}
 		out = append(out, plan.Member{Place: place, Voter: m.Role == "voter", Leads: m.ID == leader.Member,
 			Heard: m.Heard != nil && *m.Heard, Ready: w.isReady(place, m.ID)})

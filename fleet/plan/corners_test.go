@@ -36,6 +36,13 @@ func notReady(k int) func(*plan.Inventory) {
 	return func(i *plan.Inventory) { i.Members.List[k].Ready = false }
 }
 
+// nameless has a replica's member join again: it has not said yet whose it is.
+func nameless(k int, heard bool) func(*plan.Inventory) {
+	return func(i *plan.Inventory) {
+		i.Members.List[k] = plan.Member{Place: replica.Place{Name: "member 7"}, Heard: heard}
+	}
+}
+
 func leaves(k int, done bool) func(*plan.Inventory) {
 	return func(i *plan.Inventory) {
 		i.Record.Leaves = append(i.Record.Leaves, plan.Leave{Place: place(k), Number: 3, Done: done})
@@ -93,6 +100,10 @@ func TestPlansWhereMoreIsAmiss(t *testing.T) {
 		{"add waits for one that was ready, and is not in touch", 3, changes{func(i *plan.Inventory) {
 			i.Members.List[2].Heard = false
 		}}, plan.Add, wishes{named("master-c"), zone(zones[2])}, "await-joined master-c"},
+		{"add counts no member that has not said yet whose it is", 3, changes{nameless(2, false)}, plan.Add, nil,
+			"order-replicas 4; create-disk us-central1-a.prod-1-x1; create-vm prod-1-x1; await-joined prod-1-x1"},
+		{"add waits until the one that joins says whose it is", 3, changes{nameless(2, true)}, plan.Add, nil,
+			plan.MembersUnknown},
 		{"add goes on with one that was begun in the zone that is named", 3,
 			changes{stranger("prod-1-zz", zones[1])}, plan.Add, wishes{zone(zones[2])},
 			"order-replicas 5; create-disk us-central1-c.prod-1-x1; create-vm prod-1-x1; await-joined prod-1-x1"},

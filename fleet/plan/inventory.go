@@ -85,7 +85,7 @@ type Members struct {
 	List    []Member
 }
 
-// Member is one member of etcd.
+// Member is one member of etcd. One that has not said yet whose it is, as each joins, has a place without a zone.
 type Member struct {
 	replica.Place
 	Voter, Leads bool
@@ -160,14 +160,19 @@ func (i Inventory) joined(p replica.Place) bool {
 	return ok && m.Heard && m.Ready && (m.Voter || i.Record.Wanted <= 2)
 }
 
-// Known are all that VMs, members and the record know, but for those that have left; in the order of their names.
+func (m Member) nameless() bool { return m.Zone == "" }
+
+// Known are all that VMs, members and the record know, but for those that have left; in the order of their names. A
+// nameless member is no further one: it is of one of them.
 func (i Inventory) Known() []replica.Place {
 	var out []replica.Place
 	for _, v := range i.VMs {
 		out = append(out, v.Place)
 	}
 	for _, m := range i.Members.List {
-		out = append(out, m.Place)
+		if !m.nameless() {
+			out = append(out, m.Place)
+		}
 	}
 	for _, k := range i.Record.Replicas {
 		if l, left := i.Record.leave(k.Place); !left || !l.Done {

@@ -70,7 +70,11 @@ func (i Inventory) agrees() error {
 	}
 	for _, m := range i.Members.List {
 		_, listed := i.vm(m.Place)
-		if m.Heard && !listed {
+		switch {
+		case m.Heard && m.nameless():
+			return refuse(MembersUnknown, "It is one that joins: try again in a minute.",
+				"etcd's %s has not said yet whose it is.", m.Name)
+		case m.Heard && !listed:
 			return refuse(ListContradicts, again, "etcd's leader hears of %s, and the Compute API lists no such VM.",
 				m.Place)
 		}
