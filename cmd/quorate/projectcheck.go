@@ -72,6 +72,7 @@ func (f *fleetFlags) factsFor(c *replica.Cluster, w plan.Wish) setup.Facts {
 	if creates && f.number == "" {
 		facts.Needs.Project = append(facts.Needs.Project, "resourcemanager.projects.get")
 	}
+	facts.Creates = creates
 	facts.MakesRules, facts.MakesAddress = facts.MakesRules && creates, facts.MakesAddress && creates
 	return facts
 }

@@ -52,6 +52,8 @@ type Facts struct {
 	// Balanced: the masters attach themselves to a load balancer. MakesRules and MakesAddress: the firewall rules, and
 	// the reservation of the internal address, are made by `quorate create`, so they need not be there yet.
 	Balanced, MakesRules, MakesAddress bool
+	// Creates: that is the command which asks, and it makes what is missing of these.
+	Creates bool
 	// NetworkProject is the project that the masters' network is of, where it is another one: it is not asked.
 	NetworkProject string
 	// Needs are what who runs the command needs; nothing: it is not judged.

@@ -104,7 +104,7 @@ func (l *list) betweenMasters(f Facts, vms []VM) {
 				continue
 			}
 			for _, port := range etcdPorts {
-				if ok, by := admits(f.Firewall.Answer, sourceOf(from), to, port); !ok {
+				if ok, by := admits(f.Firewall.Answer, sourceOf(from), to, port); !ok && !f.willAdmit(by, from, to) {
 					closed = append(closed, fmt.Sprintf("%s → %s:%d (%s)", from.Name, to.Name, port, by))
 				}
 			}
@@ -125,7 +125,7 @@ func (l *list) probes(f Facts, vms []VM) {
 	for _, r := range ranges {
 		for _, vm := range vms {
 			from := source{ranges: []netip.Prefix{netip.MustParsePrefix(r)}}
-			if ok, by := admits(f.Firewall.Answer, from, vm, f.Port); !ok {
+			if ok, by := admits(f.Firewall.Answer, from, vm, f.Port); !ok && !f.willAdmit(by, vm) {
 				closed = append(closed, fmt.Sprintf("%s → %s:%d (%s)", r, vm.Name, f.Port, by))
 			}
 		}
@@ -137,6 +137,13 @@ func (l *list) probes(f Facts, vms []VM) {
 				"--source-ranges=%s --target-service-accounts=%s", f.Cluster, f.Project, vms[0].Network, f.Port,
 				strings.Join(ranges, ","), vms[0].Account))
 	}
+}
+
+// willAdmit reports whether what no rule admits is admitted once 'quorate create' has made what is missing: its rules are
+// for the masters' account.
+func (f Facts) willAdmit(by string, vms ...VM) bool {
+	return f.Creates && f.MakesRules && by == noRule &&
+		!slices.ContainsFunc(vms, func(v VM) bool { return v.Account != f.Account })
 }
 
 // brief shows the first of a long list.
@@ -166,6 +173,9 @@ func sourceOf(vm VM) source {
 	return s
 }
 
+// noRule is what admits names where no rule matches.
+const noRule = "no rule"
+
 // admits reports whether TCP from somewhere reaches a port of a VM, and by which rule. Of the rules that match, the one
 // with the lowest number counts; of two with the same, the one that refuses. Where none matches, GCE refuses.
 func admits(rules []FirewallRule, from source, to VM, port int) (ok bool, by string) {
@@ -179,7 +189,7 @@ func admits(rules []FirewallRule, from source, to VM, port int) (ok bool, by str
 		}
 	}
 	if first == nil {
-		return false, "no rule"
+		return false, noRule
 	}
 	return !first.Deny, first.Name
 }

@@ -312,3 +312,36 @@ func TestASharedNetworkIsNotJudged(t *testing.T) {
 		t.Errorf("found %v", l.found)
 	}
 }
+
+// A rule that is missing holds nobody up who makes it: for the masters' account, and where no other refuses.
+func TestRulesThatCreateMakes(t *testing.T) {
+	a, b := vmOf("a", "10.0.0.1"), vmOf("b", "10.0.0.2")
+	a.Account, b.Account = "me@x", "me@x"
+	f := Facts{Cluster: "demo", Project: "p", Account: "me@x", Port: 443, External: netip.MustParseAddr("203.0.113.1"),
+		MakesRules: true, VMs: Asked[[]VM]{Answer: []VM{a, b}}}
+	refusal := FirewallRule{Name: "deny", Network: "n", Deny: true, Priority: 900, Ports: []Ports{{Protocol: "all"}},
+		SourceRanges: prefixes("0.0.0.0/0")}
+	for name, c := range map[string]struct {
+		change func(*Facts)
+		fails  int
+	}{
+		"create":               {func(f *Facts) { f.Creates = true }, 0},
+		"another command":      {func(*Facts) {}, 2},
+		"rules are not made":   {func(f *Facts) { f.Creates, f.MakesRules = true, false }, 2},
+		"masters of another":   {func(f *Facts) { f.Creates, f.Account = true, "you@x" }, 2},
+		"another rule refuses": {func(f *Facts) { f.Creates, f.Firewall.Answer = true, []FirewallRule{refusal} }, 2},
+	} {
+		facts, l := f, list{}
+		c.change(&facts)
+		l.firewall(facts)
+		fails := 0
+		for _, found := range l.found {
+			if found.Level == record.Fail {
+				fails++
+			}
+		}
+		if fails != c.fails {
+			t.Errorf("%s: %d fail, want %d: %+v", name, fails, c.fails, l.found)
+		}
+	}
+}
