@@ -136,9 +136,14 @@ func TestTheFleetsCommands(t *testing.T) {
 // fleetOf is a project without VMs, and a document that wants so many masters.
 func fleetOf(t *testing.T, replicas int) *cluster {
 	t.Helper()
-	return bare(t, plan{replicas: replicas, noRecord: true, noAttribute: true, more: fleetSection,
+	return bare(t, fleetPlan(replicas))
+}
+
+// fleetPlan is the project of fleetOf.
+func fleetPlan(replicas int) plan {
+	return plan{replicas: replicas, noRecord: true, noAttribute: true, more: fleetSection,
 		zones:  []string{"us-central1-a", "us-central1-b", "us-central1-c", "us-central1-f"},
-		images: []localgce.Image{{Name: "quorate-1", Family: "quorate-master"}, {Name: "quorate-2"}}})
+		images: []localgce.Image{{Name: "quorate-1", Family: "quorate-master"}, {Name: "quorate-2"}}}
 }
 
 func (c *cluster) hasRecord() bool {

@@ -1,6 +1,7 @@
 package test
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"math"
@@ -243,7 +244,8 @@ func (c *cluster) tellUnits(t *testing.T) {
 		return
 	}
 	for _, vm := range c.vms {
-		cmd, err := c.Command(t.Context(), vm, "journalctl", "--no-pager", "-n", "25", "-u", "kubelet", "-u",
+		// Not t's context: it has ended where this is a cleanup.
+		cmd, err := c.Command(context.Background(), vm, "journalctl", "--no-pager", "-n", "25", "-u", "kubelet", "-u",
 			"containerd")
 		if err != nil {
 			continue // it is off

@@ -15,11 +15,25 @@ import (
 // cluster of one master that grows to three, a replica that fails, and the way back. Clients write and read meanwhile.
 func TestKubeUpsProcedures(t *testing.T) {
 	t.Parallel()
+	fleetOf(t, 1).kubeUpsProcedures(t, beside{})
+}
+
+// beside is what a test does around the procedures.
+type beside struct {
+	// first runs when the first master is there, last when no other is left and before that one goes. nil: nothing.
+	first, last func()
+}
+
+// kubeUpsProcedures goes through the page's procedures, while clients write and read.
+func (c *cluster) kubeUpsProcedures(t *testing.T, also beside) {
+	t.Helper()
 	steps := kubeUpsProcedures(t)
-	c := fleetOf(t, 1)
 	start, add, failed, remove := steps[0], steps[1], steps[2], steps[3]
 	c.follow(t, start[0], nil)
 	c.want(t, 1)
+	if also.first != nil {
+		also.first()
+	}
 	l := c.startWriters(t)
 	c.follow(t, add[0], nil)
 	c.want(t, 2)
@@ -53,9 +67,21 @@ func TestKubeUpsProcedures(t *testing.T) {
 	if left := c.want(t, 1); left[0].Name == second.Name {
 		t.Errorf("%s is still there", second.Name)
 	}
+	orders, err := filepath.Glob(filepath.Join(c.record(), "orders", "*.json"))
+	c.must(t, err)
+	for _, file := range orders {
+		if text, err := os.ReadFile(file); err != nil || strings.Contains(string(text), `"replicas": 4`) {
+			t.Errorf("more replicas were ordered than there ever were: %s, %v", text, err)
+		}
+	}
+	if also.last != nil {
+		also.last()
+	}
 	c.follow(t, remove[2], nil)
-	if vms := c.Status().VMs; len(vms) > 0 {
-		t.Errorf("left: %+v", vms)
+	for _, v := range c.Status().VMs {
+		if v.Name != theWorker {
+			t.Errorf("left: %+v", v)
+		}
 	}
 }
 

@@ -139,8 +139,8 @@ func (l *list) probes(f Facts, vms []VM) {
 	}
 }
 
-// willAdmit reports whether what no rule admits is admitted once 'quorate create' has made what is missing: its rules are
-// for the masters' account.
+// willAdmit reports whether what no rule admits is admitted once 'quorate create' has made what is missing: its rules
+// are for the masters' account.
 func (f Facts) willAdmit(by string, vms ...VM) bool {
 	return f.Creates && f.MakesRules && by == noRule &&
 		!slices.ContainsFunc(vms, func(v VM) bool { return v.Account != f.Account })
