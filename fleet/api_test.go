@@ -48,7 +48,7 @@ func throughAPI(t *testing.T, w *world) (*fleet.Fleet, *api) {
 	t.Cleanup(server.Close)
 	a.asOfNow = server.AsOfNow
 	a.server = a.faults.Before(fault.Compute, nobody, server)
-	cloud, err := gce.NewCompute(gce.ComputeConfig{Project: instance.ProjectID, Cluster: "prod-1", Region: region,
+	cloud, err := gce.NewOperator(gce.ComputeConfig{Project: instance.ProjectID, Cluster: "prod-1", Region: region,
 		Endpoint: "http://compute/compute/v1/", Client: &http.Client{Transport: a}})
 	if err != nil {
 		t.Fatal(err)

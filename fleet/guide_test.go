@@ -75,7 +75,7 @@ func insertedVM(t *testing.T, page string) compute.Instance {
 		w.WriteHeader(http.StatusBadRequest) // what is asked for is enough
 	}))
 	defer api.Close()
-	cloud, err := gce.NewCompute(gce.ComputeConfig{Project: c.GCE.Project, Cluster: c.Name, Region: c.GCE.Region,
+	cloud, err := gce.NewOperator(gce.ComputeConfig{Project: c.GCE.Project, Cluster: c.Name, Region: c.GCE.Region,
 		Endpoint: api.URL + "/compute/v1/", Client: api.Client()})
 	if err != nil {
 		t.Fatal(err)

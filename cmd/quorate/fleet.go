@@ -76,7 +76,7 @@ func (f *fleetFlags) open() (*fleet.Fleet, error) {
 	}
 	conf := gce.ComputeConfig{Project: c.GCE.Project, Cluster: c.Name, Region: c.GCE.Region,
 		Endpoint: c.Compute.Endpoint, Client: gce.UserClient()}
-	cloud, err := gce.NewCompute(conf)
+	cloud, err := gce.NewOperator(conf)
 	if err != nil {
 		return nil, err
 	}

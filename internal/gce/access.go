@@ -58,7 +58,7 @@ func externalIP(i *compute.Instance) string {
 }
 
 // accessTo is the access config by which a VM gets a reserved address of the region: of that address' network tier.
-func (c *Compute) accessTo(ctx context.Context, address string) (*compute.AccessConfig, error) {
+func (c *Operator) accessTo(ctx context.Context, address string) (*compute.AccessConfig, error) {
 	is, found, err := c.addressByNumber(ctx, Resource{Kind: Address, body: &compute.Address{Address: address}})
 	if err == nil && !found {
 		err = fmt.Errorf("find address %s: it is not reserved in %s", address, c.region)
@@ -73,7 +73,7 @@ func (c *Compute) accessTo(ctx context.Context, address string) (*compute.Access
 // has it already is done; one that has another external address is an error. An address that somebody else has is a
 // *Refused for InUse. It needs compute.instances.get, compute.instances.addAccessConfig, compute.addresses.list,
 // compute.addresses.use, compute.subnetworks.useExternalIp and compute.zoneOperations.get.
-func (c *Compute) GiveAddress(ctx context.Context, p replica.Place, instanceID, address string) error {
+func (c *Operator) GiveAddress(ctx context.Context, p replica.Place, instanceID, address string) error {
 	access, err := c.accessTo(ctx, address)
 	if err != nil {
 		return err
@@ -98,7 +98,7 @@ func (c *Compute) GiveAddress(ctx context.Context, p replica.Place, instanceID, 
 // TakeAddress takes an external address from the VM with a numeric id, and returns when that is over. One that does not
 // have it, or is not there, is done. It needs compute.instances.get, compute.instances.deleteAccessConfig and
 // compute.zoneOperations.get.
-func (c *Compute) TakeAddress(ctx context.Context, p replica.Place, instanceID, address string) error {
+func (c *Operator) TakeAddress(ctx context.Context, p replica.Place, instanceID, address string) error {
 	asked := fmt.Sprintf("taking %s from %s (%s)", address, p, instanceID)
 	return c.changeAccess(ctx, p, instanceID, asked, func(there *compute.Instance) (beginning, error) {
 		for _, nic := range there.NetworkInterfaces {
@@ -129,7 +129,7 @@ func firstInterface(i *compute.Instance) string {
 // changeAccess changes what external address a VM has, by what it has at the moment: change gets an instance without a
 // name where none is there, and begins nothing where all is as it should be. After a failure it is asked again: the
 // order may have been carried out. While another operation changes the VM, it waits.
-func (c *Compute) changeAccess(ctx context.Context, p replica.Place, instanceID, asked string,
+func (c *Operator) changeAccess(ctx context.Context, p replica.Place, instanceID, asked string,
 	change func(*compute.Instance) (beginning, error)) error {
 	pause := backoff.Backoff{First: firstPoll, Most: mostPoll}
 	for {
@@ -155,7 +155,7 @@ func (c *Compute) changeAccess(ctx context.Context, p replica.Place, instanceID,
 }
 
 // unlessChanged is an order's failure, unless what it was to change is as it should be all the same.
-func (c *Compute) unlessChanged(ctx context.Context, p replica.Place, instanceID string,
+func (c *Operator) unlessChanged(ctx context.Context, p replica.Place, instanceID string,
 	change func(*compute.Instance) (beginning, error), failed error) error {
 	if failed == nil || ctx.Err() != nil {
 		return explained(failed)

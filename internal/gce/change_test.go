@@ -48,7 +48,7 @@ func missingDisk(name string) exchange {
 }
 
 // conversation is a client whose requests are these, in this order, all orders of one call with one requestId.
-func conversation(t *testing.T, list []exchange) *Compute {
+func conversation(t *testing.T, list []exchange) *Operator {
 	t.Helper()
 	request, n := "", 0
 	c := fakeAPI(t, 5*time.Second, func(w http.ResponseWriter, r *http.Request, at int) {

@@ -20,7 +20,7 @@ import (
 
 // fakeCompute is a fakeAPI that is only read.
 func fakeCompute(t *testing.T, wait time.Duration, answer func(w http.ResponseWriter, r *http.Request,
-	n int)) *Compute {
+	n int)) *Operator {
 	t.Helper()
 	return fakeAPI(t, wait, func(w http.ResponseWriter, r *http.Request, n int) {
 		if r.Method != http.MethodGet {
@@ -31,14 +31,14 @@ func fakeCompute(t *testing.T, wait time.Duration, answer func(w http.ResponseWr
 }
 
 // fakeAPI answers each path with what the test says, and counts.
-func fakeAPI(t *testing.T, wait time.Duration, answer func(w http.ResponseWriter, r *http.Request, n int)) *Compute {
+func fakeAPI(t *testing.T, wait time.Duration, answer func(w http.ResponseWriter, r *http.Request, n int)) *Operator {
 	t.Helper()
 	var n atomic.Int64
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		answer(w, r, int(n.Add(1)))
 	}))
 	t.Cleanup(server.Close)
-	c, err := NewCompute(ComputeConfig{Project: "demo", Cluster: "prod", Endpoint: server.URL + "/compute/v1/",
+	c, err := NewOperator(ComputeConfig{Project: "demo", Cluster: "prod", Endpoint: server.URL + "/compute/v1/",
 		Wait: wait})
 	if err != nil {
 		t.Fatal(err)

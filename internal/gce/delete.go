@@ -16,7 +16,7 @@ import (
 // is returned, and that one is left alone. What Google refuses for a known reason is a *Refused, and so is a VM that
 // would take another disk than its boot disk with it (DiskWouldGo). A zone or a project that is missing is an error.
 // It needs compute.instances.delete and compute.instances.get.
-func (c *Compute) DeleteVM(ctx context.Context, p replica.Place, instanceID string) error {
+func (c *Operator) DeleteVM(ctx context.Context, p replica.Place, instanceID string) error {
 	return c.remove(ctx, resource{"instance", where{zone: p.Zone}, p.Name, instanceID, "instances", instanceID},
 		func(ctx context.Context) (id uint64, found bool, err error) {
 			i, found, err := c.getInstance(ctx, p.Zone, p.Name)
@@ -46,7 +46,7 @@ func keepsItsData(p replica.Place, i *compute.Instance) error {
 
 // DeleteDisk deletes the disk with a numeric id, as DeleteVM. One that is attached to a VM is a *Refused for InUse. It
 // needs compute.disks.delete and compute.disks.get.
-func (c *Compute) DeleteDisk(ctx context.Context, zone, name, diskID string) error {
+func (c *Operator) DeleteDisk(ctx context.Context, zone, name, diskID string) error {
 	return c.remove(ctx, resource{"disk", where{zone: zone}, name, diskID, "disks", diskID},
 		func(ctx context.Context) (id uint64, found bool, err error) {
 			d, found, err := c.getDisk(ctx, zone, name)
@@ -75,7 +75,7 @@ type standing func(context.Context) (id uint64, found bool, err error)
 // remove deletes what has an id. The name is asked for before, to see whether it is that one's; the order has the id,
 // so that it cannot meet a successor. That nothing was found by the id is believed only where the name says so too.
 // While another operation changes it, such as a deletion that was begun before, it waits.
-func (c *Compute) remove(ctx context.Context, r resource, named standing, begin beginning) error {
+func (c *Operator) remove(ctx context.Context, r resource, named standing, begin beginning) error {
 	if n, err := strconv.ParseUint(r.id, 10, 64); err != nil || n == 0 {
 		return fmt.Errorf("delete %s %s in %s: found id %q; allowed: a number", r.kind, r.name, r.at, r.id)
 	}

@@ -17,7 +17,7 @@ const groupFolder = "/compute/v1/projects/demo/zones/us-central1-a/networkEndpoi
 
 // endpointGroup is a group whose endpoints are "NAME ADDRESS", on pages of one each. The next orders are answered by
 // what refuse has.
-func endpointGroup(t *testing.T, refuse string, there ...string) (c *Compute, ordered *[]string) {
+func endpointGroup(t *testing.T, refuse string, there ...string) (c *Operator, ordered *[]string) {
 	t.Helper()
 	ordered = &[]string{}
 	return fakeAPI(t, 5*time.Second, func(w http.ResponseWriter, r *http.Request, _ int) {

@@ -55,7 +55,7 @@ type FleetDisk struct {
 
 // FleetVMs lists every VM that carries the cluster's label, in whatever state. The list is whole or it is an error, as
 // that of VMs. It needs compute.instances.list, compute.disks.list and compute.disks.get.
-func (c *Compute) FleetVMs(ctx context.Context) ([]FleetVM, error) {
+func (c *Operator) FleetVMs(ctx context.Context) ([]FleetVM, error) {
 	var out []FleetVM
 	boots := map[string]string{} // the boot disks' links, by VM
 	_, err := c.pages(ctx, "the instances of cluster "+c.cluster, func(ctx context.Context, api *compute.Service,
@@ -147,14 +147,14 @@ func bootDisk(i *compute.Instance) string {
 }
 
 // bootDisks are all disks with the cluster's label, as if VMs booted from them, by their partial links.
-func (c *Compute) bootDisks(ctx context.Context) (map[string]boot, error) {
+func (c *Operator) bootDisks(ctx context.Context) (map[string]boot, error) {
 	out := map[string]boot{}
 	err := c.fleetDisks(ctx, func(_ string, d *compute.Disk) { out[partial(d.SelfLink)] = bootOf(d) })
 	return out, err
 }
 
 // bootDiskAt is the disk with a link.
-func (c *Compute) bootDiskAt(ctx context.Context, link string) (found boot, err error) {
+func (c *Operator) bootDiskAt(ctx context.Context, link string) (found boot, err error) {
 	get, where, err := c.getter(link)
 	if err != nil {
 		return boot{}, err
@@ -182,7 +182,7 @@ func canBoot(d *compute.Disk) bool {
 // FleetDisks lists every data disk that carries the cluster's label, attached or not: all that are not made to boot
 // from. One that a VM boots from all the same is known by FleetVM.Boot. The list is whole or it is an error. It needs
 // compute.disks.list.
-func (c *Compute) FleetDisks(ctx context.Context) ([]FleetDisk, error) {
+func (c *Operator) FleetDisks(ctx context.Context) ([]FleetDisk, error) {
 	var out []FleetDisk
 	var wrong error
 	err := c.fleetDisks(ctx, func(zone string, d *compute.Disk) {
@@ -222,7 +222,7 @@ func fleetDisk(zone string, d *compute.Disk) (FleetDisk, error) {
 
 // fleetDisks goes through all disks of zones that carry the cluster's label, once all pages are whole. A regional disk
 // is no data disk of quorate's.
-func (c *Compute) fleetDisks(ctx context.Context, take func(zone string, d *compute.Disk)) error {
+func (c *Operator) fleetDisks(ctx context.Context, take func(zone string, d *compute.Disk)) error {
 	type one struct {
 		zone string
 		disk *compute.Disk

@@ -9,7 +9,7 @@ import (
 )
 
 // cloudOf answers the two lists of a fleet.
-func cloudOf(t *testing.T, instances, disks string) *Compute {
+func cloudOf(t *testing.T, instances, disks string) *Operator {
 	return fakeCompute(t, 300*time.Millisecond, func(w http.ResponseWriter, r *http.Request, _ int) {
 		switch path := strings.TrimPrefix(r.URL.Path, "/compute/v1/projects/demo/"); path {
 		case "aggregated/instances":

@@ -16,7 +16,7 @@ import (
 // labels of quorate's own (those that begin with quorate-), it is done; where something else stands there, *Exists is
 // returned. So it can be repeated after whatever happened. What Google refuses for a known reason is a *Refused.
 // It needs compute.disks.create, compute.disks.setLabels and compute.disks.get.
-func (c *Compute) InsertDisk(ctx context.Context, zone string, d DiskSpec) error {
+func (c *Operator) InsertDisk(ctx context.Context, zone string, d DiskSpec) error {
 	disk, err := c.disk(zone, d)
 	if err != nil {
 		return err
@@ -33,7 +33,7 @@ func (c *Compute) InsertDisk(ctx context.Context, zone string, d DiskSpec) error
 // compute.instances.create, .get, .setLabels, .setMetadata, .setServiceAccount and
 // .setTags, compute.disks.create, .use and .setLabels, compute.subnetworks.use, compute.images.useReadOnly, and on
 // the service account iam.serviceAccounts.actAs.
-func (c *Compute) InsertVM(ctx context.Context, zone string, v VMSpec) error {
+func (c *Operator) InsertVM(ctx context.Context, zone string, v VMSpec) error {
 	instance, err := c.instance(zone, v)
 	if err != nil {
 		return err
@@ -66,7 +66,7 @@ const insertTries = 5
 
 // insert carries an order to make something out, and where its name or its disk is taken, finds out whether that is by
 // it: Google does not say which of the two it looks at first.
-func (c *Compute) insert(ctx context.Context, at where, asked string, begin beginning,
+func (c *Operator) insert(ctx context.Context, at where, asked string, begin beginning,
 	stands func(context.Context) (site, error)) error {
 	for tries := 1; ; tries++ {
 		err := c.carryOut(ctx, at, asked, begin)
@@ -89,7 +89,7 @@ func (c *Compute) insert(ctx context.Context, at where, asked string, begin begi
 }
 
 // settled waits until what stands in a place is neither on its way in nor out.
-func (c *Compute) settled(ctx context.Context, asked string, stands func(context.Context) (site, error)) (site,
+func (c *Operator) settled(ctx context.Context, asked string, stands func(context.Context) (site, error)) (site,
 	error) {
 	pause := backoff.Backoff{First: firstPoll, Most: mostPoll}
 	for {
@@ -104,7 +104,7 @@ func (c *Compute) settled(ctx context.Context, asked string, stands func(context
 }
 
 // diskStands says whether a disk stands in a place, by its labels.
-func (c *Compute) diskStands(ctx context.Context, zone, name string, labels map[string]string) (site, error) {
+func (c *Operator) diskStands(ctx context.Context, zone, name string, labels map[string]string) (site, error) {
 	d, found, err := c.getDisk(ctx, zone, name)
 	switch {
 	case err != nil, !found:
@@ -125,7 +125,7 @@ func (c *Compute) diskStands(ctx context.Context, zone, name string, labels map[
 }
 
 // instanceStands says whether a VM stands in a place, by its labels and its data disk.
-func (c *Compute) instanceStands(ctx context.Context, zone string, v VMSpec, labels map[string]string) (site, error) {
+func (c *Operator) instanceStands(ctx context.Context, zone string, v VMSpec, labels map[string]string) (site, error) {
 	i, found, err := c.getInstance(ctx, zone, v.Name)
 	if err != nil || !found {
 		return free, err
@@ -149,7 +149,7 @@ func (c *Compute) instanceStands(ctx context.Context, zone string, v VMSpec, lab
 }
 
 // getDisk is one disk by its name or numeric id. found is false only where the API says so of this very disk.
-func (c *Compute) getDisk(ctx context.Context, zone, name string) (d *compute.Disk, found bool, err error) {
+func (c *Operator) getDisk(ctx context.Context, zone, name string) (d *compute.Disk, found bool, err error) {
 	err = c.ask(ctx, "disk "+name+" in "+zone, func(ctx context.Context, api *compute.Service) (err error) {
 		d, err = api.Disks.Get(c.project, zone, name).Context(ctx).Do()
 		if err == nil && (d.Id == 0 || d.Name == "") {
@@ -164,7 +164,7 @@ func (c *Compute) getDisk(ctx context.Context, zone, name string) (d *compute.Di
 }
 
 // getInstance is one VM by its name or numeric id, as getDisk.
-func (c *Compute) getInstance(ctx context.Context, zone, name string) (i *compute.Instance, found bool, err error) {
+func (c *Operator) getInstance(ctx context.Context, zone, name string) (i *compute.Instance, found bool, err error) {
 	err = c.ask(ctx, "instance "+name+" in "+zone, func(ctx context.Context, api *compute.Service) (err error) {
 		i, err = api.Instances.Get(c.project, zone, name).Context(ctx).Do()
 		if err == nil && (i.Id == 0 || i.Name == "") {

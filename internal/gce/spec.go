@@ -48,7 +48,7 @@ type VMSpec struct {
 const hostErrorTimeout = 90
 
 // labels are a spec's with the cluster's.
-func (c *Compute) labels(given map[string]string) (map[string]string, error) {
+func (c *Operator) labels(given map[string]string) (map[string]string, error) {
 	if other, ok := given[ClusterLabel]; ok && other != c.cluster {
 		return nil, fmt.Errorf("label %s is %q; allowed: %q", ClusterLabel, other, c.cluster)
 	}
@@ -65,7 +65,7 @@ func (c *Compute) inZone(zone, kind, name string) string {
 	return fmt.Sprintf("projects/%s/zones/%s/%s/%s", c.project, zone, kind, name)
 }
 
-func (c *Compute) disk(zone string, d DiskSpec) (*compute.Disk, error) {
+func (c *Operator) disk(zone string, d DiskSpec) (*compute.Disk, error) {
 	labels, err := c.labels(d.Labels)
 	if err != nil {
 		return nil, fmt.Errorf("make disk %s in %s: %w", d.Name, zone, err)
@@ -73,7 +73,7 @@ func (c *Compute) disk(zone string, d DiskSpec) (*compute.Disk, error) {
 	return &compute.Disk{Name: d.Name, SizeGb: d.SizeGB, Type: c.inZone(zone, "diskTypes", d.Type), Labels: labels}, nil
 }
 
-func (c *Compute) instance(zone string, v VMSpec) (*compute.Instance, error) {
+func (c *Operator) instance(zone string, v VMSpec) (*compute.Instance, error) {
 	labels, err := c.labels(v.Labels)
 	if err != nil {
 		return nil, fmt.Errorf("make instance %s in %s: %w", v.Name, zone, err)

@@ -19,9 +19,9 @@ type client = *compute.Service
 type calls struct {
 	// path is what links call the kind.
 	path   string
-	get    func(ctx context.Context, api client, c *Compute, r Resource) (Resource, error)
-	insert func(api client, c *Compute, r Resource) order
-	remove func(api client, c *Compute, r Resource) order
+	get    func(ctx context.Context, api client, c *Operator, r Resource) (Resource, error)
+	insert func(api client, c *Operator, r Resource) order
+	remove func(api client, c *Operator, r Resource) order
 }
 
 // order is a request that begins an operation.
@@ -42,75 +42,75 @@ func orderOf[C changing[C]](call C) order {
 
 // callsOf are those of each kind.
 var callsOf = map[ResourceKind]calls{
-	FirewallRule: {"firewalls", func(ctx context.Context, api client, c *Compute, r Resource) (Resource, error) {
+	FirewallRule: {"firewalls", func(ctx context.Context, api client, c *Operator, r Resource) (Resource, error) {
 		f, err := api.Firewalls.Get(c.project, r.Name).Context(ctx).Do()
 		if err != nil {
 			return r, err
 		}
 		return c.found(r, f.Name, f.Id, f.Description, firewallFields(f))
-	}, func(api client, c *Compute, r Resource) order {
+	}, func(api client, c *Operator, r Resource) order {
 		return orderOf(api.Firewalls.Insert(c.project, r.body.(*compute.Firewall)))
-	}, func(api client, c *Compute, r Resource) order { return orderOf(api.Firewalls.Delete(c.project, r.ID)) }},
-	Address: {"addresses", func(ctx context.Context, api client, c *Compute, r Resource) (Resource, error) {
+	}, func(api client, c *Operator, r Resource) order { return orderOf(api.Firewalls.Delete(c.project, r.ID)) }},
+	Address: {"addresses", func(ctx context.Context, api client, c *Operator, r Resource) (Resource, error) {
 		a, err := api.Addresses.Get(c.project, c.region, r.Name).Context(ctx).Do()
 		if err != nil {
 			return r, err
 		}
 		return c.foundAddress(r, a)
-	}, func(api client, c *Compute, r Resource) order {
+	}, func(api client, c *Operator, r Resource) order {
 		return orderOf(api.Addresses.Insert(c.project, c.region, r.body.(*compute.Address)))
-	}, func(api client, c *Compute, r Resource) order {
+	}, func(api client, c *Operator, r Resource) order {
 		return orderOf(api.Addresses.Delete(c.project, c.region, r.ID))
 	}},
-	HealthCheck: {"healthChecks", func(ctx context.Context, api client, c *Compute, r Resource) (Resource, error) {
+	HealthCheck: {"healthChecks", func(ctx context.Context, api client, c *Operator, r Resource) (Resource, error) {
 		h, err := api.RegionHealthChecks.Get(c.project, c.region, r.Name).Context(ctx).Do()
 		if err != nil {
 			return r, err
 		}
 		return c.found(r, h.Name, h.Id, h.Description, healthCheckFields(h))
-	}, func(api client, c *Compute, r Resource) order {
+	}, func(api client, c *Operator, r Resource) order {
 		return orderOf(api.RegionHealthChecks.Insert(c.project, c.region, r.body.(*compute.HealthCheck)))
-	}, func(api client, c *Compute, r Resource) order {
+	}, func(api client, c *Operator, r Resource) order {
 		return orderOf(api.RegionHealthChecks.Delete(c.project, c.region, r.ID))
 	}},
-	EndpointGroup: {"networkEndpointGroups", func(ctx context.Context, api client, c *Compute, r Resource) (Resource,
+	EndpointGroup: {"networkEndpointGroups", func(ctx context.Context, api client, c *Operator, r Resource) (Resource,
 		error) {
 		g, err := api.NetworkEndpointGroups.Get(c.project, r.Zone, r.Name).Context(ctx).Do()
 		if err != nil {
 			return r, err
 		}
 		return c.found(r, g.Name, g.Id, g.Description, endpointGroupFields(g))
-	}, func(api client, c *Compute, r Resource) order {
+	}, func(api client, c *Operator, r Resource) order {
 		return orderOf(api.NetworkEndpointGroups.Insert(c.project, r.Zone, r.body.(*compute.NetworkEndpointGroup)))
-	}, func(api client, c *Compute, r Resource) order { // these have no other name
+	}, func(api client, c *Operator, r Resource) order { // these have no other name
 		return orderOf(api.NetworkEndpointGroups.Delete(c.project, r.Zone, r.Name))
 	}},
-	BackendService: {"backendServices", func(ctx context.Context, api client, c *Compute, r Resource) (Resource, error) {
+	BackendService: {"backendServices", func(ctx context.Context, api client, c *Operator, r Resource) (Resource, error) {
 		b, err := api.RegionBackendServices.Get(c.project, c.region, r.Name).Context(ctx).Do()
 		if err != nil {
 			return r, err
 		}
 		return c.found(r, b.Name, b.Id, b.Description, backendServiceFields(b))
-	}, func(api client, c *Compute, r Resource) order {
+	}, func(api client, c *Operator, r Resource) order {
 		return orderOf(api.RegionBackendServices.Insert(c.project, c.region, r.body.(*compute.BackendService)))
-	}, func(api client, c *Compute, r Resource) order {
+	}, func(api client, c *Operator, r Resource) order {
 		return orderOf(api.RegionBackendServices.Delete(c.project, c.region, r.ID))
 	}},
-	ForwardingRule: {"forwardingRules", func(ctx context.Context, api client, c *Compute, r Resource) (Resource, error) {
+	ForwardingRule: {"forwardingRules", func(ctx context.Context, api client, c *Operator, r Resource) (Resource, error) {
 		f, err := api.ForwardingRules.Get(c.project, c.region, r.Name).Context(ctx).Do()
 		if err != nil {
 			return r, err
 		}
 		return c.found(r, f.Name, f.Id, f.Description, forwardingRuleFields(f))
-	}, func(api client, c *Compute, r Resource) order {
+	}, func(api client, c *Operator, r Resource) order {
 		return orderOf(api.ForwardingRules.Insert(c.project, c.region, r.body.(*compute.ForwardingRule)))
-	}, func(api client, c *Compute, r Resource) order {
+	}, func(api client, c *Operator, r Resource) order {
 		return orderOf(api.ForwardingRules.Delete(c.project, c.region, r.ID))
 	}},
 }
 
 // found is a resource as the API shows it.
-func (c *Compute) found(r Resource, name string, id uint64, description string, fields []Field) (Resource, error) {
+func (c *Operator) found(r Resource, name string, id uint64, description string, fields []Field) (Resource, error) {
 	if id == 0 || name == "" {
 		return r, finalError{fmt.Errorf("found %s %q without name or id", r.Kind, name)}
 	}
@@ -118,7 +118,7 @@ func (c *Compute) found(r Resource, name string, id uint64, description string, 
 		Made: description == madeBy(c.cluster), Fields: fields}, nil
 }
 
-func (c *Compute) foundAddress(r Resource, a *compute.Address) (Resource, error) {
+func (c *Operator) foundAddress(r Resource, a *compute.Address) (Resource, error) {
 	out, err := c.found(r, a.Name, a.Id, a.Description, addressFields(a))
 	out.tier, out.Users = a.NetworkTier, usersOf(a.Users)
 	return out, err
@@ -126,7 +126,7 @@ func (c *Compute) foundAddress(r Resource, a *compute.Address) (Resource, error)
 
 // Surroundings are the resources that are wanted, and those of them that are there. An address is found by its number,
 // whatever its name is. It needs of each kind compute.KIND.get, and compute.addresses.list.
-func (c *Compute) Surroundings(ctx context.Context, s Surroundings) (wanted, there []Resource, err error) {
+func (c *Operator) Surroundings(ctx context.Context, s Surroundings) (wanted, there []Resource, err error) {
 	wanted = s.Resources()
 	tier := ""
 	for _, w := range wanted {
@@ -154,7 +154,7 @@ func (c *Compute) Surroundings(ctx context.Context, s Surroundings) (wanted, the
 }
 
 // getResource is the one of a name. found is false only where the API says so of this very one.
-func (c *Compute) getResource(ctx context.Context, r Resource) (out Resource, found bool, err error) {
+func (c *Operator) getResource(ctx context.Context, r Resource) (out Resource, found bool, err error) {
 	call := callsOf[r.Kind]
 	err = c.ask(ctx, fmt.Sprintf("%s %s", r.Kind, r.Name), func(ctx context.Context, api client) (err error) {
 		out, err = call.get(ctx, api, c, r)
@@ -167,7 +167,7 @@ func (c *Compute) getResource(ctx context.Context, r Resource) (out Resource, fo
 }
 
 // addressByNumber is the region's reserved address of a number.
-func (c *Compute) addressByNumber(ctx context.Context, w Resource) (out Resource, found bool, err error) {
+func (c *Operator) addressByNumber(ctx context.Context, w Resource) (out Resource, found bool, err error) {
 	number := w.body.(*compute.Address).Address
 	err = c.ask(ctx, "the addresses of "+c.region, func(ctx context.Context, api client) error {
 		found = false
@@ -190,7 +190,7 @@ func (c *Compute) addressByNumber(ctx context.Context, w Resource) (out Resource
 }
 
 // at is what a resource is of.
-func (c *Compute) at(r Resource) where {
+func (c *Operator) at(r Resource) where {
 	switch {
 	case r.Kind == FirewallRule:
 		return where{}
@@ -204,7 +204,7 @@ func (c *Compute) at(r Resource) where {
 // made for this cluster, it is done; where another one stands there, *Exists is returned. What it refers to may still
 // be on its way: then it waits. It needs compute.KIND.create, .use of what it refers to, and compute.networks.use or
 // updatePolicy.
-func (c *Compute) InsertResource(ctx context.Context, r Resource) error {
+func (c *Operator) InsertResource(ctx context.Context, r Resource) error {
 	asked := fmt.Sprintf("making %s %s in %s", r.Kind, r.Name, c.at(r))
 	pause := backoff.Backoff{First: firstPoll, Most: mostPoll}
 	for {
@@ -222,7 +222,7 @@ func (c *Compute) InsertResource(ctx context.Context, r Resource) error {
 }
 
 // resourceStands says whether a resource stands in a place, by its mark and its fields.
-func (c *Compute) resourceStands(ctx context.Context, r Resource) (site, error) {
+func (c *Operator) resourceStands(ctx context.Context, r Resource) (site, error) {
 	is, found, err := c.getResource(ctx, r)
 	if err != nil || !found {
 		return free, err
@@ -246,7 +246,7 @@ func (c *Compute) resourceStands(ctx context.Context, r Resource) (site, error) 
 // DeleteResource deletes one that a command made for this cluster, by its numeric id, and returns when that is over.
 // Where nothing of its name is there, it is done. One that something else refers to is a *Refused for InUse. It needs
 // compute.KIND.delete and .get.
-func (c *Compute) DeleteResource(ctx context.Context, r Resource) error {
+func (c *Operator) DeleteResource(ctx context.Context, r Resource) error {
 	call := callsOf[r.Kind]
 	name := r.ID
 	if r.Kind == EndpointGroup {

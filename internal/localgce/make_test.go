@@ -14,9 +14,9 @@ import (
 )
 
 // cloud is quorate's client of a project, as an operator's command has it.
-func (w world) cloud() *gce.Compute {
+func (w world) cloud() *gce.Operator {
 	w.t.Helper()
-	c, err := gce.NewCompute(gce.ComputeConfig{Project: localgce.ProjectID, Cluster: "demo", Region: "us-central1",
+	c, err := gce.NewOperator(gce.ComputeConfig{Project: localgce.ProjectID, Cluster: "demo", Region: "us-central1",
 		Endpoint: w.Status().ComputeEndpoint})
 	w.do(err)
 	return c

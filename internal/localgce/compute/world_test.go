@@ -155,7 +155,7 @@ func (m *memory) DeleteDisk(id uint64) error {
 // world is an empty project with zones a and b of us-central1, its Compute API behind faults, and quorate's client of
 // it. It has a clock of its own, so that nobody waits.
 type world struct {
-	*gce.Compute
+	*gce.Operator
 	project *memory
 	t       *testing.T
 	faults  fault.Set
@@ -202,7 +202,7 @@ func newWorld(t *testing.T) *world {
 		}
 	})
 	var err error
-	w.Compute, err = gce.NewCompute(gce.ComputeConfig{Project: instance.ProjectID, Cluster: "demo",
+	w.Operator, err = gce.NewOperator(gce.ComputeConfig{Project: instance.ProjectID, Cluster: "demo",
 		Region: "us-central1", Endpoint: "http://compute/compute/v1/", Client: &http.Client{Transport: w}})
 	if err != nil {
 		t.Fatal(err)
