@@ -1,6 +1,7 @@
 // Package gce asks Google Compute Engine: the metadata server about this VM (Metadata), the Compute API about all VMs
-// and disks of the cluster (Compute; Operator also makes and deletes them). It also has the two ways to be somebody for Google's services: the VM's service
-// account (Metadata.Client) for an agent, the default credentials (UserClient) for an operator's command.
+// and disks of the cluster (Compute; Operator also makes and deletes them). It also has the two ways to be somebody for
+// Google's services: the VM's service account (Metadata.Client) for an agent, the default credentials (UserClient) for
+// an operator's command.
 //
 // The adapters translate and retry, and hold no policy. What they promise to those who decide by their answers:
 //
