@@ -30,7 +30,6 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
-	"sync"
 	"time"
 
 	"github.com/quorate/quorate/addons/plan"
@@ -161,13 +160,11 @@ type Agent struct {
 	reporter     *telling.Reporter
 	nodeEvents   *telling.NodeEvents
 	// fitWanted asks for a comparison of what runs with what has to run.
-	fitWanted nudge
+	fitWanted   nudge
+	leaving     *leaving
+	startAnyway *startAnyway
 
-	// mu guards what the first phases have found out.
-	mu         sync.Mutex
-	self       replica.Identity
-	cluster    *replica.Cluster
-	membership *etcdmember.Membership
+	found
 }
 
 func newAgent(cfg Config, children *supervisor.Supervisor) *Agent {
@@ -186,10 +183,12 @@ func newAgent(cfg Config, children *supervisor.Supervisor) *Agent {
 		nodeEvents: telling.NewNodeEvents(),
 		fitWanted:  newNudge(),
 	}
+	a.leaving = &leaving{log: cfg.Log, supervisor: children, leaders: a.leaders, found: &a.found}
+	a.startAnyway = &startAnyway{cfg.Log, filepath.Join(cfg.RunDir, "start-anyway"), &a.found}
 	a.progress = newProgress(cfg.Log, own, cfg.Notify)
 	a.pacer = newPacer(cfg.Log, a.progress, cfg.RunDir)
 	a.document = newDocument(cfg, own)
-	a.host = &host{log: cfg.Log, waits: own, metadata: cfg.Metadata, handOver: a.handOver}
+	a.host = &host{log: cfg.Log, waits: own, metadata: cfg.Metadata, handOver: a.leaving.handOver}
 	a.certificates = certificates.New(certificates.Config{Log: cfg.Log, Waits: own, Clock: cfg.Metadata,
 		Owners: a.accounts.Owners, Renewed: a.fitWanted.give, AtStep: cfg.AtStep})
 	a.snapshots = &snapshots{waits: own, interval: a.document.snapshotInterval, save: cfg.SaveSnapshot}
@@ -308,13 +307,13 @@ func (a *Agent) superviseChildren(ctx context.Context) (stop func(why error) err
 		a.progress.enter(PhaseStopping)
 		gone, settle := a.backend.Leave(run, a.document.group(), detachTimeout), time.Duration(0)
 		switch {
-		case errors.Is(why, member.ErrRemoved), a.leaderless(run):
-			a.giveUp(run)
+		case errors.Is(why, member.ErrRemoved), a.leaving.leaderless(run):
+			a.leaving.giveUp(run)
 		case a.host.isSpot():
-			a.handOver(run)
-			a.giveUp(run)
+			a.leaving.handOver(run)
+			a.leaving.giveUp(run)
 		default:
-			a.leave(run)
+			a.leaving.leave(run)
 			settle = detachSettles
 		}
 		gone(settle) // before the apiserver stops, unless that could not wait

@@ -151,7 +151,7 @@ func (a *Agent) memberConfig(in identified) etcdmember.Config {
 		Waits: a.tracker, RunDir: a.cfg.RunDir, HostsFile: a.cfg.HostsFile, DiskID: a.disk.ID,
 		Preflight: func(ctx context.Context) error { return a.preflight(ctx, in) },
 		Record:    in.cloud.Record, Compute: in.cloud.Compute, Child: a.etcdChild(),
-		StartAnyway: a.saidStartAnyway, MakeDirectory: a.makeDirectory, AtStep: a.cfg.AtStep,
+		StartAnyway: a.startAnyway.given, MakeDirectory: a.makeDirectory, AtStep: a.cfg.AtStep,
 	}
 }
 

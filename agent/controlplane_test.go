@@ -197,7 +197,7 @@ func TestAReplicaWithoutALeaderIsGivenUp(t *testing.T) {
 		})
 	}
 	a := newVM(t).agent()
-	if a.leaderless(t.Context()) {
+	if a.leaving.leaderless(t.Context()) {
 		t.Error("a replica without a member has no leader to miss")
 	}
 }

@@ -102,7 +102,7 @@ func TestLeavingHandsLeadershipOverFirst(t *testing.T) {
 	supervised(t, a)
 	a.membership = membershipOf(a, in)
 	asked := handsOver(t, a.membership)
-	a.leave(t.Context())
+	a.leaving.leave(t.Context())
 	if len(asked) != 0 {
 		t.Errorf("there is no etcd, and it was asked: %s", <-asked)
 	}
@@ -110,7 +110,7 @@ func TestLeavingHandsLeadershipOverFirst(t *testing.T) {
 		t.Fatal(err)
 	}
 	begin := time.Now()
-	a.leave(t.Context())
+	a.leaving.leave(t.Context())
 	if len(asked) != 1 || <-asked != "POST /hand-over" || time.Since(begin) > member.HandOverTimeout {
 		t.Errorf("after %s: %d questions", time.Since(begin), len(asked))
 	}
@@ -130,7 +130,7 @@ func TestAMemberThatDoesNotHandOverHoldsTheStopUpForTwoSeconds(t *testing.T) {
 		t.Fatal(err)
 	}
 	begin := time.Now()
-	a.leave(t.Context())
+	a.leaving.leave(t.Context())
 	if took := time.Since(begin); took < member.HandOverTimeout || took > member.HandOverTimeout+time.Second {
 		t.Errorf("it took %s", took)
 	}

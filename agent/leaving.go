@@ -2,40 +2,51 @@ package agent
 
 import (
 	"context"
+	"log/slog"
 	"sync"
 
+	"github.com/quorate/quorate/agent/leaders"
 	"github.com/quorate/quorate/etcdmember"
 	"github.com/quorate/quorate/etcdmember/member"
-	"github.com/quorate/quorate/etcdmember/table"
+	"github.com/quorate/quorate/internal/replica"
+	"github.com/quorate/quorate/supervisor"
 )
+
+// leaving is how a replica stops: what it hands over, and what it stops in which order.
+type leaving struct {
+	log        *slog.Logger
+	supervisor *supervisor.Supervisor
+	leaders    *leaders.Leaders
+	found      *found
+}
 
 // leave is the first part of a planned stop: etcd's leadership goes to another voter, and leases are freed while there
 // is an apiserver to do it through. What fails here only makes the others wait longer.
-func (a *Agent) leave(ctx context.Context) {
-	if a.startedMember() == nil {
+func (l *leaving) leave(ctx context.Context) {
+	if l.startedMember() == nil {
 		return
 	}
-	a.handOver(ctx)
+	l.handOver(ctx)
 	ctx, cancel := context.WithTimeout(ctx, releaseTimeout)
 	defer cancel()
-	a.leaders.Stop(ctx)
+	l.leaders.Stop(ctx)
 }
 
 // handOver moves etcd's leadership to another voter, where there is a member here and it has it.
-func (a *Agent) handOver(ctx context.Context) {
-	m := a.startedMember()
+func (l *leaving) handOver(ctx context.Context) {
+	m := l.startedMember()
 	if m == nil {
 		return
 	}
 	if err := member.HandOver(ctx, m.StatusSocket()); err != nil && ctx.Err() == nil {
-		a.cfg.Log.Info("leadership stays here", "reason", err.Error())
+		l.log.Info("leadership stays here", "reason", err.Error())
 	}
 }
 
 // leaderless: the member runs and knows of no leader. Nothing can be handed over or written, and the apiserver answers
 // nobody.
-func (a *Agent) leaderless(ctx context.Context) bool {
-	m := a.startedMember()
+func (l *leaving) leaderless(ctx context.Context) bool {
+	m := l.startedMember()
 	if m == nil {
 		return false
 	}
@@ -44,40 +55,53 @@ func (a *Agent) leaderless(ctx context.Context) bool {
 }
 
 // startedMember is the membership once its member was started; nil before that.
-func (a *Agent) startedMember() *etcdmember.Membership {
-	m := a.opened()
-	if _, ok := a.supervisor.StatusOf(etcdName); !ok {
+func (l *leaving) startedMember() *etcdmember.Membership {
+	m := l.found.opened()
+	if _, ok := l.supervisor.StatusOf(etcdName); !ok {
 		return nil
 	}
 	return m
 }
 
-// memberStatus is how the own member sees itself and the others; nothing before there is one.
-func (a *Agent) memberStatus(ctx context.Context) (table.MemberStatus, error) {
-	m := a.opened()
-	if m == nil {
-		return table.MemberStatus{}, nil
-	}
-	return m.Status(ctx)
-}
-
 // giveUp stops a member that the cluster has removed, or that has no quorum, and what uses it, all at the same time:
 // there is nothing to hand over, no apiserver here to free leases through, and an etcd that a frozen disk blocks must
 // not hold up the end of the others.
-func (a *Agent) giveUp(ctx context.Context) {
+func (l *leaving) giveUp(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, giveUpTimeout)
 	defer cancel()
 	var all sync.WaitGroup
-	for _, s := range a.supervisor.Status() {
+	for _, s := range l.supervisor.Status() {
 		limit := orphanTimeout
 		if s.Name == etcdName {
 			limit = etcdStopTimeout
 		}
 		all.Go(func() {
-			if err := a.supervisor.StopWithin(ctx, s.Name, limit); err != nil {
-				a.cfg.Log.Warn("stop component", "component", s.Name, "err", err.Error())
+			if err := l.supervisor.StopWithin(ctx, s.Name, limit); err != nil {
+				l.log.Warn("stop component", "component", s.Name, "err", err.Error())
 			}
 		})
 	}
 	all.Wait()
+}
+
+// stopControlPlane stops everything but etcd, the apiserver last.
+func (l *leaving) stopControlPlane(ctx context.Context) {
+	stop := func(name string) {
+		if err := l.supervisor.Stop(ctx, name); err != nil && ctx.Err() == nil {
+			l.log.Warn("stop component", "component", name, "err", err.Error())
+		}
+	}
+	serves := false
+	for _, s := range l.supervisor.Status() {
+		switch s.Name {
+		case etcdName:
+		case replica.APIServer:
+			serves = true
+		default:
+			stop(s.Name)
+		}
+	}
+	if serves {
+		stop(replica.APIServer)
+	}
 }

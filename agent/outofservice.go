@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/quorate/quorate/internal/backoff"
-	"github.com/quorate/quorate/internal/replica"
 )
 
 // leavingMember is a member that may be removed by order, for good or to join again.
@@ -39,8 +38,8 @@ func (a *Agent) goOutOfService(ctx context.Context, m leavingMember, retire func
 		retire()
 		// While there is an apiserver through which its Lease can be given back.
 		a.candidate.StandDown("this replica's member is removed by order")
-		a.leave(ctx)
-		a.stopControlPlane(ctx)
+		a.leaving.leave(ctx)
+		a.leaving.stopControlPlane(ctx)
 		a.sayDrained(ctx, m, order)
 		for ctx.Err() == nil && m.OrderToLeave() != 0 { // the removal of the member ends the agent
 			_ = backoff.Sleep(ctx, orderPause)
@@ -49,28 +48,6 @@ func (a *Agent) goOutOfService(ctx context.Context, m leavingMember, retire func
 			end(fmt.Errorf("%w: the order to leave does not count any more", ErrStartAgain))
 		}
 		return
-	}
-}
-
-// stopControlPlane stops everything but etcd, the apiserver last.
-func (a *Agent) stopControlPlane(ctx context.Context) {
-	stop := func(name string) {
-		if err := a.supervisor.Stop(ctx, name); err != nil && ctx.Err() == nil {
-			a.cfg.Log.Warn("stop component", "component", name, "err", err.Error())
-		}
-	}
-	serves := false
-	for _, s := range a.supervisor.Status() {
-		switch s.Name {
-		case etcdName:
-		case replica.APIServer:
-			serves = true
-		default:
-			stop(s.Name)
-		}
-	}
-	if serves {
-		stop(replica.APIServer)
 	}
 }
 

@@ -40,13 +40,6 @@ func (a *Agent) alive() bool {
 	return true
 }
 
-// opened is the membership; nil before the record is read.
-func (a *Agent) opened() *etcdmember.Membership {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	return a.membership
-}
-
 // status is the report, in the time that a person waits.
 func (a *Agent) status(ctx context.Context) status.Status {
 	ctx, cancel := context.WithTimeout(ctx, statusTimeout)
@@ -80,21 +73,16 @@ func (a *Agent) report(ctx context.Context) status.Status {
 	if cluster != nil {
 		s.Cluster.Name, s.Replica.Wanted = cluster.Name, cluster.Replicas
 	}
-	if loss := a.logLoss(); loss != (status.LogLoss{}) {
-		s.LogLoss = &loss
+	if a.cfg.LogLoss != nil {
+		if loss := a.cfg.LogLoss(); loss != (status.LogLoss{}) {
+			s.LogLoss = &loss
+		}
 	}
 	if membership != nil {
 		s.Report, s.Replica.Incarnation = membership.Report(ctx), membership.Incarnation()
 	}
 	roomFirst(s.Blocked)
 	return s
-}
-
-func (a *Agent) logLoss() status.LogLoss {
-	if a.cfg.LogLoss == nil {
-		return status.LogLoss{}
-	}
-	return a.cfg.LogLoss()
 }
 
 // roomFirst puts the wait for room on the data disk before all others: they may well follow from it.

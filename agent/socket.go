@@ -73,11 +73,11 @@ func (a *Agent) answers() http.Handler {
 	mux.Handle("GET /metrics", status.Metrics(a.report))
 	mux.HandleFunc("GET /alive", func(w http.ResponseWriter, _ *http.Request) { answer(w, a.alive(), nil) })
 	mux.HandleFunc("GET /start-anyway", func(w http.ResponseWriter, _ *http.Request) {
-		_, err := a.mayStartAnyway()
+		_, err := a.startAnyway.may()
 		answer(w, true, err)
 	})
 	mux.HandleFunc("POST /start-anyway", func(w http.ResponseWriter, _ *http.Request) {
-		answer(w, true, a.startAnyway())
+		answer(w, true, a.startAnyway.give())
 	})
 	return mux
 }

@@ -3,9 +3,9 @@ package agent
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"net/http"
 	"os"
-	"path/filepath"
 
 	"github.com/quorate/quorate/internal/durable"
 )
@@ -21,33 +21,38 @@ func MayStartAnyway(ctx context.Context, socket string) error {
 	return ask(ctx, socket, http.MethodGet, "/start-anyway", nil)
 }
 
-// startAnywayPath holds the boot for which a person gave the order: a restart of the agent does not forget it, a boot
-// does.
-func (a *Agent) startAnywayPath() string { return filepath.Join(a.cfg.RunDir, "start-anyway") }
+// startAnyway is that order. It is kept in a file, which holds the boot for which it was given: a restart of the agent
+// does not forget it, a boot does.
+type startAnyway struct {
+	log   *slog.Logger
+	path  string
+	found *found
+}
 
-func (a *Agent) mayStartAnyway() (boot string, err error) {
-	a.mu.Lock()
-	m, boot := a.membership, a.self.BootID
-	a.mu.Unlock()
+// may reports for which boot the order would be, or why it would change nothing.
+func (s *startAnyway) may() (boot string, err error) {
+	s.found.mu.Lock()
+	m, boot := s.found.membership, s.found.self.BootID
+	s.found.mu.Unlock()
 	if m == nil || boot == "" {
 		return "", errors.New("it does not know yet who it is")
 	}
 	return boot, m.MayStartAnyway()
 }
 
-func (a *Agent) startAnyway() error {
-	boot, err := a.mayStartAnyway()
+func (s *startAnyway) give() error {
+	boot, err := s.may()
 	if err != nil {
 		return err
 	}
-	a.cfg.Log.Warn("a person said start-anyway: etcd starts although the record cannot be read", "boot", boot)
-	return durable.WriteFile(a.startAnywayPath(), []byte(boot), 0o600)
+	s.log.Warn("a person said start-anyway: etcd starts although the record cannot be read", "boot", boot)
+	return durable.WriteFile(s.path, []byte(boot), 0o600)
 }
 
-// saidStartAnyway reports whether the order was given in this very boot.
-func (a *Agent) saidStartAnyway() bool {
-	b, err := os.ReadFile(a.startAnywayPath())
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	return err == nil && a.self.BootID != "" && string(b) == a.self.BootID
+// given reports whether the order was given in this very boot.
+func (s *startAnyway) given() bool {
+	b, err := os.ReadFile(s.path)
+	s.found.mu.Lock()
+	defer s.found.mu.Unlock()
+	return err == nil && s.found.self.BootID != "" && string(b) == s.found.self.BootID
 }

@@ -38,17 +38,17 @@ func TestStartAnywayIsForThisBootAlone(t *testing.T) {
 		t.Errorf("%+v", e)
 	}
 	// There is no directory on this disk: nothing could be started.
-	if err := SayStartAnyway(t.Context(), socket); !errors.Is(err, ErrRefused) || a.saidStartAnyway() {
+	if err := SayStartAnyway(t.Context(), socket); !errors.Is(err, ErrRefused) || a.startAnyway.given() {
 		t.Errorf("without a directory: %v", err)
 	}
-	if err := os.WriteFile(a.startAnywayPath(), []byte(v.self.BootID), 0o600); err != nil {
+	if err := os.WriteFile(a.startAnyway.path, []byte(v.self.BootID), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if !a.saidStartAnyway() {
+	if !a.startAnyway.given() {
 		t.Error("the word of this boot does not count")
 	}
 	a.self.BootID = "another boot"
-	if a.saidStartAnyway() {
+	if a.startAnyway.given() {
 		t.Error("the word of another boot counts")
 	}
 }
