@@ -7,6 +7,9 @@ import (
 	"testing"
 	"time"
 
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+
 	"github.com/quorate/quorate/internal/localgce"
 )
 
@@ -29,12 +32,39 @@ func TestALoadBalancerOnDemand(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(own, standInOrder), nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	c := bare(t, plan{replicas: 1, programs: own, noRecord: true, noAttribute: true, more: onDemandSection,
+	p := onDemandPlan()
+	p.programs = own
+	bare(t, p).growsAndShrinks(t, func() *tls.Config { return &tls.Config{InsecureSkipVerify: true} })
+}
+
+// The same with kube-apiserver itself.
+func TestALoadBalancerOnDemandOfKubernetes(t *testing.T) {
+	onlyInChaos(t, "ten minutes")
+	c := begin(t, onDemandPlan())
+	c.growsAndShrinks(t, func() *tls.Config {
+		_, err := c.quorate(t, "kubeconfig", "--output", c.kubeconfig())
+		c.must(t, err)
+		conf, err := clientcmd.BuildConfigFromFlags("", c.kubeconfig())
+		c.must(t, err)
+		secure, err := rest.TLSConfigFor(conf)
+		c.must(t, err)
+		return secure
+	})
+}
+
+// onDemandPlan is an empty project, and a document that wants one master.
+func onDemandPlan() plan {
+	return plan{replicas: 1, noRecord: true, noAttribute: true, more: onDemandSection,
 		images: []localgce.Image{{Name: "quorate-1", Family: "quorate-master"}},
-		zones:  []string{"us-central1-a", "us-central1-b", "us-central1-c"}})
+		zones:  []string{"us-central1-a", "us-central1-b", "us-central1-c"}}
+}
+
+// growsAndShrinks makes the first master, and goes through the steps. access is how clients ask, once it is there.
+func (c *cluster) growsAndShrinks(t *testing.T, access func() *tls.Config) {
+	t.Helper()
 	c.commanded(t, 0, "create")
 	c.vms = namesOf(c.wantFleet(t, 1, 0))
-	insecure := &tls.Config{InsecureSkipVerify: true}
+	asks := access()
 	for _, step := range []struct {
 		name  string
 		args  []string
@@ -54,7 +84,7 @@ func TestALoadBalancerOnDemand(t *testing.T) {
 			if step.moves {
 				c.commanded(t, 2, append(step.args[:1:1], step.args[2:]...)...)
 			}
-			a := c.startAsking(t, "/api/v1/namespaces/default", insecure)
+			a := c.startAsking(t, "/api/v1/namespaces/default", asks)
 			time.Sleep(2 * time.Second)
 			c.commanded(t, 0, step.args...)
 			c.vms = namesOf(c.wantFleet(t, step.want, 0))
