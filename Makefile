@@ -17,6 +17,10 @@ export ARCH
 ifeq ($(filter amd64 arm64,$(ARCH)),)
 $(error ARCH is '$(ARCH)': want amd64 or arm64)
 endif
+OTHERS := $(filter-out deps guest build kubernetes coredns etcd image install image-test,$(MAKECMDGOALS))
+ifneq ($(if $(filter arm64,$(ARCH)),$(OTHERS)),)
+$(error ARCH=arm64 is for build, kubernetes, coredns, etcd, image, install and image-test, not for $(OTHERS))
+endif
 BIN := bin$(if $(filter arm64,$(ARCH)),/arm64)
 IMAGE := bin/image$(if $(filter arm64,$(ARCH)),-arm64)
 GOFOR := CGO_ENABLED=0 $(if $(filter arm64,$(ARCH)),GOARCH=arm64 )$(GO)
