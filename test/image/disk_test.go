@@ -17,11 +17,12 @@ import (
 	"github.com/klauspost/compress/zstd"
 )
 
-// Types of partitions, as a GUID stands on the disk.
-const (
-	efiSystem = "28732ac11ff8d211ba4b00a0c93ec93b"
-	rootX8664 = "e3bc684fcde8b14d96e7fbcaf984b709"
-)
+// efiSystem is a type of partitions, as a GUID stands on the disk. rootTypes are those of an architecture's root file
+// system (https://uapi-group.org/specifications/specs/discoverable_partitions_specification/).
+const efiSystem = "28732ac11ff8d211ba4b00a0c93ec93b"
+
+var rootTypes = map[string]string{"amd64": "e3bc684fcde8b14d96e7fbcaf984b709",
+	"arm64": "45b021b9f01dc341af444c6f280d3fae"}
 
 // partitionTypes are those of a disk's GPT.
 func partitionTypes(t *testing.T, disk string) (types []string) {
@@ -97,7 +98,8 @@ func TestTheDiskIsOneThatGCEBoots(t *testing.T) {
 		packed.Size != info.Size() || packed.Format != tar.FormatGNU {
 		t.Errorf("the archive for GCE begins with %+v", packed)
 	}
-	types, want := partitionTypes(t, filepath.Join(image, "disk.raw")), []string{efiSystem, rootX8664}
+	types, want := partitionTypes(t, filepath.Join(image, "disk.raw")), []string{efiSystem,
+		rootTypes[architecture(t, image)]}
 	if !slices.Equal(types, want) {
 		t.Errorf("the partitions are of types %v, want %v", types, want)
 	}
