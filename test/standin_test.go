@@ -130,8 +130,8 @@ func goesInOrder(server *http.Server, leaf, lasts string) error {
 }
 
 // keepRole keeps a role as it is applied, until the VM's power goes: the agent grants its own, and looks for them
-// later. Nothing is written to etcd, whose entries the cases count. Where the apiserver has a user of its own, as in VMs
-// of the image, that one may write to /tmp alone.
+// later. Nothing is written to etcd, whose entries the cases count. Where the apiserver has a user of its own, as in
+// VMs of the image, that one may write to /tmp alone.
 func keepRole(w http.ResponseWriter, r *http.Request) {
 	folder := "/run"
 	if os.Getuid() != 0 {

@@ -50,14 +50,16 @@ func (s Spec) imageFiles() []file {
 		// Without modules of its own there is nothing to load: the kernel has overlay, or the VM would not run.
 		{"etc/systemd/system/containerd.service.d/localgce.conf", "[Service]\nExecStartPre=\n"},
 		{"etc/systemd/system/quorate.service.d/localgce.conf", s.Agent.dropIn()},
+		// ProtectKernelTunables= gives a unit a /proc of its own, and in that one the boot id is the machine's.
+		{"etc/systemd/system/quorate.service.d/boot-id.conf",
+			"[Service]\nBindReadOnlyPaths=/run/boot_id:/proc/sys/kernel/random/boot_id\n"},
 	}
 }
 
 // dropIn changes quorate.service as the project wants it; what is not given stays the image's.
 func (a Agent) dropIn() string {
 	var b strings.Builder
-	// ProtectKernelTunables= gives a unit a /proc of its own, and in that one the boot id is the machine's.
-	b.WriteString("[Service]\nBindReadOnlyPaths=/run/boot_id:/proc/sys/kernel/random/boot_id\n")
+	b.WriteString("[Service]\n")
 	if len(a.Command) > 0 {
 		var words []string
 		for _, w := range a.Command {
