@@ -93,7 +93,8 @@ func (c *cluster) joins(t *testing.T) {
 				1),
 	}
 	await(t, "the worker's systemd answers", func() error {
-		cmd, err := c.Command(t.Context(), theWorker, "systemctl", "mask", "--now", "quorate.service", "kubelet.service")
+		cmd, err := c.Command(t.Context(), theWorker, "systemctl", "mask", "--now", "quorate.service",
+			"kubelet.service")
 		if err != nil {
 			return err
 		}

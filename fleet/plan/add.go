@@ -23,7 +23,7 @@ func (b *builder) add(p replica.Place) error {
 	wanted := len(then)
 	if wanted > b.Record.Wanted {
 		b.step(Step{Act: OrderReplicas, Replicas: wanted}, "", b.orderBack(),
-			"Order that the cluster has %d replicas.", wanted)
+			"Order that the cluster has %s.", countText(wanted))
 		b.Record.Wanted = wanted
 	}
 	b.makeReplica(p, "")
@@ -45,6 +45,13 @@ func (b *builder) notOrderedOut(p replica.Place) error {
 	return refuse(OrderedOut, fmt.Sprintf("'quorate remove %s' takes it away to the end; 'quorate orders withdraw %d' "+
 		"brings it back. Then run the command again.", p, l.Number),
 		"Replica %s was ordered to leave by order %d, %s.", p, l.Number, is)
+}
+
+func countText(replicas int) string {
+	if replicas == 1 {
+		return "1 replica"
+	}
+	return fmt.Sprintf("%d replicas", replicas)
 }
 
 // orderBack is the command that takes an order for a number of replicas back.
@@ -95,7 +102,8 @@ func (b *builder) create() error {
 			"Begin the record: cluster %s is created here, on purpose, in %s.", b.Cluster, b.Record.Region)
 	}
 	if n := len(b.Places); n > b.Record.Wanted || n < b.Record.Wanted && !b.Record.Formed {
-		b.step(Step{Act: OrderReplicas, Replicas: n}, "", b.orderBack(), "Order that the cluster has %d replicas.", n)
+		b.step(Step{Act: OrderReplicas, Replicas: n}, "", b.orderBack(), "Order that the cluster has %s.",
+			countText(n))
 		b.Record.Wanted = n
 	}
 	for _, p := range b.Places {

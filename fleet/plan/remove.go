@@ -19,7 +19,7 @@ func (b *builder) remove() error {
 	}
 	if b.Wanted != 0 && b.Wanted != b.Record.Wanted { // before its disk: what is last is what a rerun goes by
 		b.step(Step{Act: OrderReplicas, Replicas: b.Wanted}, b.becomesCopy(), b.orderBack(),
-			"Order that the cluster has %d replicas.", b.Wanted)
+			"Order that the cluster has %s.", countText(b.Wanted))
 	}
 	if err := b.serveBy(stay); err != nil {
 		return err

@@ -85,7 +85,8 @@ var callsOf = map[ResourceKind]calls{
 	}, func(api client, c *Operator, r Resource) order { // these have no other name
 		return orderOf(api.NetworkEndpointGroups.Delete(c.project, r.Zone, r.Name))
 	}},
-	BackendService: {"backendServices", func(ctx context.Context, api client, c *Operator, r Resource) (Resource, error) {
+	BackendService: {"backendServices", func(ctx context.Context, api client, c *Operator, r Resource) (Resource,
+		error) {
 		b, err := api.RegionBackendServices.Get(c.project, c.region, r.Name).Context(ctx).Do()
 		if err != nil {
 			return r, err
@@ -96,7 +97,8 @@ var callsOf = map[ResourceKind]calls{
 	}, func(api client, c *Operator, r Resource) order {
 		return orderOf(api.RegionBackendServices.Delete(c.project, c.region, r.ID))
 	}},
-	ForwardingRule: {"forwardingRules", func(ctx context.Context, api client, c *Operator, r Resource) (Resource, error) {
+	ForwardingRule: {"forwardingRules", func(ctx context.Context, api client, c *Operator, r Resource) (Resource,
+		error) {
 		f, err := api.ForwardingRules.Get(c.project, c.region, r.Name).Context(ctx).Do()
 		if err != nil {
 			return r, err
