@@ -51,7 +51,8 @@ func TestACorruptMemberIsReplacedAndItsAlarmDisarmed(t *testing.T) {
 		return
 	}
 	r := newRing(t, pa, pb, pc)
-	r.change = func(c *member.Config) { c.HashCheck = 300 * time.Millisecond }
+	// A check that comes before all have compacted finds no majority, and blames nobody: rare enough at this period.
+	r.change = func(c *member.Config) { c.HashCheck = 2 * time.Second }
 	r.begin(pa, pb, pc)
 	victim := pc
 	if r.leader() == victim {
