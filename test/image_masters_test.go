@@ -133,26 +133,34 @@ type pod struct {
 	}
 }
 
-// pods are the Deployment's by their Node; an error says which master has none that is ready.
-func (c *cluster) pods(t *testing.T) (map[string]pod, error) {
+// listPods are all of the Deployment's.
+func (c *cluster) listPods(t *testing.T) ([]pod, error) {
 	t.Helper()
 	out, err := c.kubectl(t, "", "get", "pods", "-l", "app=programs", "-o", "json")
 	if err != nil {
 		return nil, err
 	}
 	var list struct{ Items []pod }
-	if err := json.Unmarshal([]byte(out), &list); err != nil {
+	err = json.Unmarshal([]byte(out), &list)
+	return list.Items, err
+}
+
+// pods are the Deployment's by their Node; an error says which master has none that is ready.
+func (c *cluster) pods(t *testing.T) (map[string]pod, error) {
+	t.Helper()
+	all, err := c.listPods(t)
+	if err != nil {
 		return nil, err
 	}
 	found := map[string]pod{}
-	for _, p := range list.Items {
+	for _, p := range all {
 		if len(p.Status.ContainerStatuses) == 1 && p.Status.ContainerStatuses[0].Ready {
 			found[p.Spec.NodeName] = p
 		}
 	}
 	for _, vm := range c.vms {
 		if _, ok := found[vm]; !ok {
-			return nil, fmt.Errorf("%s runs none of the pods: %.2000s", vm, out)
+			return nil, fmt.Errorf("%s runs none of the pods: %+v", vm, all)
 		}
 	}
 	return found, nil

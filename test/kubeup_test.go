@@ -1,6 +1,7 @@
 package test
 
 import (
+	"encoding/json"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -70,8 +71,12 @@ func (c *cluster) kubeUpsProcedures(t *testing.T, also beside) {
 	orders, err := filepath.Glob(filepath.Join(c.record(), "orders", "*.json"))
 	c.must(t, err)
 	for _, file := range orders {
-		if text, err := os.ReadFile(file); err != nil || strings.Contains(string(text), `"replicas": 4`) {
-			t.Errorf("more replicas were ordered than there ever were: %s, %v", text, err)
+		text, err := os.ReadFile(file)
+		c.must(t, err)
+		var order struct{ Replicas int }
+		c.must(t, json.Unmarshal(text, &order))
+		if order.Replicas > 3 {
+			t.Errorf("more replicas were ordered than there ever were: %s", text)
 		}
 	}
 	if also.last != nil {

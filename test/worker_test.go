@@ -3,7 +3,6 @@ package test
 import (
 	"bytes"
 	"encoding/base64"
-	"encoding/json"
 	"fmt"
 	"io"
 	"os"
@@ -153,24 +152,20 @@ func (c *cluster) onTheWorker(t *testing.T) (file string) {
 func (c *cluster) awaitWorkersPods(t *testing.T, count int) (found []pod) {
 	t.Helper()
 	await(t, fmt.Sprintf("%d pods on the worker", count), func() error {
-		out, err := c.kubectl(t, "", "get", "pods", "-l", "app=programs", "-o", "json")
+		all, err := c.listPods(t)
 		if err != nil {
 			return err
 		}
-		var list struct{ Items []pod }
-		if err := json.Unmarshal([]byte(out), &list); err != nil {
-			return err
-		}
 		found = nil
-		for _, p := range list.Items {
+		for _, p := range all {
 			of := p.Status.ContainerStatuses
 			if p.Spec.NodeName == theWorker && len(of) == 1 && of[0].Ready {
 				found = append(found, p)
 			}
 		}
-		if len(found) != count || len(list.Items) != count {
+		if len(found) != count || len(all) != count {
 			events, _ := c.kubectl(t, "", "get", "events")
-			return fmt.Errorf("%d of %d: %+v\n%s", len(found), len(list.Items), list.Items, events)
+			return fmt.Errorf("%d of %d: %+v\n%s", len(found), len(all), all, events)
 		}
 		return nil
 	})
@@ -198,7 +193,7 @@ func (c *cluster) onlyItsNodes(t *testing.T) {
 	})
 }
 
-// asker asks a pod some times a second, from the pod's own Node.
+// asker asks a pod five times a second at most, from the pod's own Node.
 type asker struct {
 	cmd   *exec.Cmd
 	stdin io.Closer
@@ -233,6 +228,7 @@ func (a *asker) done(t *testing.T) {
 	_, scanned := fmt.Sscanf(a.out.String(), "asked %d times\n", &times)
 	if err != nil || scanned != nil || times < 100 {
 		t.Errorf("the pod did not go on: %v\n%s", err, a.out.String())
+		return
 	}
 	t.Logf("the worker's pod answered each of %d requests", times)
 }
