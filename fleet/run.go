@@ -177,10 +177,7 @@ func (r *run) carryOut(ctx context.Context, w plan.Wish) error {
 			r.seen = rd.Seen
 		}
 		p, err := plan.Make(w, rd.Inventory)
-		t := r.unlessTaken(next(w, rd, p, err))
-		if r.taken > 0 {
-			t = rd.underWay(t)
-		}
+		t := rd.underWay(r.unlessTaken(next(w, rd, p, err)))
 		ended := r.endWaits(t)
 		if ended {
 			r.seen = rd.Seen

@@ -506,7 +506,39 @@ func TestARollWaitsForAReplicaToGetWell(t *testing.T) {
 	}
 }
 
-// Nothing was begun yet: the operator is told at once that a replica is not well.
+// A replica is not well for a moment when the first step is due: a component is started again, or the leader has just
+// missed it. The plan was made while all were well, and was approved, so the roll waits.
+func TestARollWaitsBeforeItsFirstStep(t *testing.T) {
+	inWorld(t, 3, func(t *testing.T, w *world) {
+		w.rules = rules{inPlace: true}
+		said, before := "", -1
+		_, err := fleetOf(w).Run(t.Context(), plan.Wish{Kind: plan.Roll, Image: newImage}, fleet.Talk{
+			Approve: func(plan.Plan) error {
+				w.mu.Lock()
+				w.down[place(2)] = "kube-scheduler"
+				w.mu.Unlock()
+				time.Sleep(5 * time.Second)
+				return nil
+			},
+			Tell: func(e fleet.Event) {
+				if strings.Contains(e.Waits, "to get well") && said == "" {
+					w.mu.Lock()
+					defer w.mu.Unlock()
+					said, before = e.Waits, w.changes
+					time.AfterFunc(time.Minute, func() {
+						w.mu.Lock()
+						defer w.mu.Unlock()
+						delete(w.down, place(2))
+					})
+				}
+			}})
+		if err != nil || before != 0 || w.changes != 6 {
+			t.Errorf("it waits for %q after %d changes; %d in all, %v", said, before, w.changes, err)
+		}
+	})
+}
+
+// No plan was made yet: the operator is told at once that a replica is not well.
 func TestARollDoesNotBeginWhereOneIsNotWell(t *testing.T) {
 	inWorld(t, 3, func(t *testing.T, w *world) {
 		w.down[place(1)] = "kube-scheduler"

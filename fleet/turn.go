@@ -85,9 +85,9 @@ func passes(r *plan.Refusal) bool {
 		plan.RecordUnread}, r.Name)
 }
 
-// underWay has a command that has begun wait for a replica that is not well, or that the leader does not hear of at the
-// moment: one that has just come back, or that another's absence has touched, gets well by itself. Before the first
-// step the operator is told at once.
+// underWay has a command whose plan was approved wait for a replica that is not well, or that the leader does not hear
+// of at the moment: one that has just come back, or that another's absence has touched, gets well by itself. Before the
+// approval the operator is told at once.
 func (r Reading) underWay(t turn) turn {
 	var refusal *plan.Refusal
 	if !errors.As(t.err, &refusal) || refusal.Name != plan.NotWell && refusal.Name != plan.WouldLoseQuorum {
