@@ -208,7 +208,7 @@ func (r *run) unlessTaken(t turn) turn {
 	}
 	r.around = nil
 	const what = "what was done to be listed"
-	return turn{wait: &wait{key: "listed", what: what, limit: leaderLimit,
+	return turn{wait: &wait{key: "listed", what: "waiting for " + what, limit: leaderLimit,
 		otherwise: fmt.Errorf("waited %s for %s. The step was: %s %w", leaderLimit, what, r.last.What, ErrStopped)}}
 }
 

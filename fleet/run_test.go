@@ -491,7 +491,7 @@ func TestARollWaitsForAReplicaToGetWell(t *testing.T) {
 						})
 					}
 				})
-			if said != ill.String()+" to get well: not ready: kube-scheduler" {
+			if said != "waiting for "+ill.String()+" to get well: not ready: kube-scheduler" {
 				t.Errorf("it waits for %q", said)
 			}
 			var r *plan.Refusal

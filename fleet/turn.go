@@ -71,7 +71,7 @@ func next(w plan.Wish, r Reading, p plan.Plan, err error) turn {
 	case waits(s.Act):
 		return turn{wait: r.awaits(s)}
 	case takesAway(s) && w.Kind != plan.Delete && !r.Fresh:
-		return turn{wait: &wait{key: "leader", what: "a new report of etcd's leader", limit: leaderLimit,
+		return turn{wait: &wait{key: "leader", what: "waiting for a new report of etcd's leader", limit: leaderLimit,
 			otherwise: &plan.Refusal{Name: plan.MembersUnknown,
 				Why:  "etcd's leader has not reported since the step before, so nothing is taken away.",
 				Next: "'quorate health' says what is wrong; then run the command again."}}}
@@ -93,12 +93,13 @@ func (r Reading) underWay(t turn) turn {
 	if !errors.As(t.err, &refusal) || refusal.Name != plan.NotWell && refusal.Name != plan.WouldLoseQuorum {
 		return t
 	}
-	what := refusal.Why
+	what, tells := strings.TrimSuffix(refusal.Why, "."), refusal.Why
 	if refusal.Place != (replica.Place{}) {
 		what = refusal.Place.String() + " to get well: " + r.joins(refusal.Place)
+		tells = "waiting for " + what
 	}
-	return turn{wait: &wait{key: "well", what: what, limit: wellLimit, otherwise: fmt.Errorf(
-		"waited %s for %s. %w", wellLimit, strings.TrimSuffix(what, "."), refusal)}}
+	return turn{wait: &wait{key: "well", what: tells, limit: wellLimit, otherwise: fmt.Errorf(
+		"waited %s for %s. %w", wellLimit, what, refusal)}}
 }
 
 // awaits is the wait that a step is.

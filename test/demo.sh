@@ -6,7 +6,7 @@
 #
 # `up` does what `quorate create` does against Google: writes the cluster's configuration, begins its record, starts the VMs, and asks for
 # an administrator's kubeconfig. Each step is left out where it is done already, so `up` again goes on where it was interrupted, and
-# starts VMs that are off. `watch` writes a ConfigMap and reads it back, on and on, and counts for how long that failed. `check` says whether this machine and this user can have a demo, before anything is built. Everything that it
+# starts VMs that are off. Those that `quorate remove` took away are not made again. `watch` writes a ConfigMap and reads it back, on and on, and counts for how long that failed. `check` says whether this machine and this user can have a demo, before anything is built. Everything that it
 # makes is in STATE (default _demo) and goes with `down`. QUORATE_DEMO_NET names another range than 10.240.0 (a /24).
 #
 # QUORATE_DEMO_VMS is what the VMs are: process, which run one agent each; systemd, which boot the image that `make image` has baked
@@ -15,8 +15,10 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 verb=${1:-up} given=${2:-_demo} net=${QUORATE_DEMO_NET:-10.240.0} vms_are=${QUORATE_DEMO_VMS:-auto}
 name=demo endpoint=$net.100 region=us-central1 project_number=271828182845
-declare -A vms=([master-a]=$region-a@$net.11 [master-b]=$region-b@$net.12 [master-c]=$region-c@$net.13)
+declare -A first=([master-a]=$region-a@$net.11 [master-b]=$region-b@$net.12 [master-c]=$region-c@$net.13)
 names=(master-a master-b master-c)
+declare -A vms=() # the address of each VM that is there
+there=()
 bin=$PWD/bin
 image=$bin/image/root.tar
 state=$(realpath -m "$given")
@@ -98,13 +100,22 @@ compute:
   endpoint: http://$net.1:8080/compute/v1/
 etcd:
   dataDisk: quorate-data
+gce:
+  project: quorate-local
+  region: $region
+  zones: [$region-a, $region-b, $region-c]
+  image: family/quorate-master
+  serviceAccount: $project_number-compute@developer.gserviceaccount.com
+  dataDisk: {sizeGB: 25, type: pd-balanced}
+  machineType: e2-standard-2
+  bootDisk: {sizeGB: 10}
 YAML
   mv "$state/cluster.yaml.part" "$state/cluster.yaml"
 }
 
 # try_project makes a project whose VMs are of a kind.
 try_project() {
-  project up --cluster "$state/cluster.yaml" --subnet "$net.0/24" --watchdog 30s --bind "$bin:/usr/local/bin:ro" --kind "$1" --image "$image" >/dev/null
+  project up --cluster "$state/cluster.yaml" --subnet "$net.0/24" --disk-size 25GiB --watchdog 30s --bind "$bin:/usr/local/bin:ro" --kind "$1" --image "$image" >/dev/null
 }
 
 # make_project makes the network and the bucket. Exit code 7 of localgce says that this machine lacks something.
@@ -139,21 +150,36 @@ begin_record() {
   quorate record init --config "$state/cluster.yaml" --region "$region" --project-number "$project_number" >/dev/null
 }
 
-# start_vms makes the VMs that are not there, and brings back what a person has hurt.
+# start_vms brings back what a person has hurt, and makes the three VMs of a demo that is new. Once they were made, one that is not
+# there was taken away on purpose.
 start_vms() {
-  local n list started=()
+  local n started=()
   project net heal >/dev/null
-  list=$(vm list)
-  for n in "${names[@]}"; do
-    if grep -q "^$n " <<<"$list"; then
-      project do vm/thaw "vm=$n" >/dev/null 2>&1 || true # refused by a VM that is not frozen
-      vm start "$n" >/dev/null 2>&1 || true # refused by a VM that runs
-    else
-      project do vm/create "vm=$n" "zone=${vms[$n]%@*}" "address=${vms[$n]#*@}" >/dev/null &
-      started+=($!)
-    fi
+  find_vms
+  for n in "${there[@]}"; do
+    project do vm/thaw "vm=$n" >/dev/null 2>&1 || true # refused by a VM that is not frozen
+    vm start "$n" >/dev/null 2>&1 || true # refused by a VM that runs
   done
-  for n in "${started[@]}"; do wait "$n" || die "a VM does not start (see above)"; done
+  if [[ ! -e $state/.made ]]; then
+    for n in "${names[@]}"; do
+      [[ -z ${vms[$n]:-} ]] || continue
+      project do vm/create "vm=$n" "zone=${first[$n]%@*}" "address=${first[$n]#*@}" >/dev/null &
+      started+=($!)
+    done
+    for n in "${started[@]}"; do wait "$n" || die "a VM does not start (see above)"; done
+    : >"$state/.made"
+    find_vms
+  fi
+  ((${#there[@]})) || die "no VM is left: the cluster was deleted; \"make demo-down\" removes what is there, then \"make demo\" makes another"
+}
+
+# find_vms reads which VMs there are, and where.
+find_vms() {
+  local n zone address rest
+  there=() vms=()
+  while read -r n zone address rest; do
+    [[ $n == NAME || -z $n ]] || { there+=("$n") vms[$n]=$address; }
+  done < <(vm list)
 }
 
 kubeconfig() {
@@ -168,7 +194,7 @@ kubeconfig() {
 # voters counts what the first VM that answers says. Until that one is well, status prints its answer and fails.
 voters() {
   local n status
-  for n in "${names[@]}"; do
+  for n in "${there[@]}"; do
     status=$(vm exec "$n" quorate status -o json 2>/dev/null) || true
     if [[ $status == *'"verdict": '* ]]; then
       grep -c '"role": "voter"' <<<"$status" || true
@@ -184,26 +210,37 @@ ready() { kubectl --request-timeout 2s get --raw /readyz --server "https://$1" >
 # well says whether a master is, in its own eyes.
 well() { vm exec "$1" quorate status >/dev/null 2>&1; }
 
+# masters says how many there are, as a person would.
+masters() {
+  case ${#there[@]} in
+  1) echo "one master" ;;
+  3) echo "three masters" ;;
+  *) echo "${#there[@]} masters" ;;
+  esac
+}
+
+# await waits until all are whole. Of two one does not vote.
 await() {
-  step "waiting for three masters"
-  local begin=$SECONDS n v apiservers fine
+  step "waiting for $(masters)"
+  local begin=$SECONDS n v apiservers fine all=${#there[@]}
+  local votes=$((all == 2 ? 1 : all))
   while ((SECONDS < begin + whole_limit)); do
     apiservers=0 fine=0
-    for n in "${names[@]}"; do
-      if ready "${vms[$n]#*@}"; then apiservers=$((apiservers + 1)); fi
+    for n in "${there[@]}"; do
+      if ready "${vms[$n]}"; then apiservers=$((apiservers + 1)); fi
       if well "$n"; then fine=$((fine + 1)); fi
     done
     v=$(voters)
-    move "waiting for three masters: $v of 3 voters, $apiservers of 3 apiservers, $fine of 3 well ($((SECONDS - begin)) s)"
-    if [[ $apiservers == 3 && $v == 3 && $fine == 3 ]] && ready "$endpoint"; then return 0; fi
+    move "waiting for $(masters): $v of $votes voters, $apiservers of $all apiservers, $fine of $all well ($((SECONDS - begin)) s)"
+    if [[ $apiservers == "$all" && $v == "$votes" && $fine == "$all" ]] && ready "$endpoint"; then return 0; fi
     sleep 0.5
   done
   vm list >&2 || true
-  die "not whole after $whole_limit s; 'bin/localgce vm exec master-a quorate status' says why, and the agents' logs are in $given/logs"
+  die "not whole after $whole_limit s; 'bin/localgce vm exec ${there[0]} quorate status' says why, and the agents' logs are in $given/logs"
 }
 
 # systemd_vms says whether the VMs of the demo that is up boot the image.
-systemd_vms() { [[ $(vm exec master-a cat /proc/1/comm 2>/dev/null) == systemd ]]; }
+systemd_vms() { [[ $(vm exec "${there[0]}" cat /proc/1/comm 2>/dev/null) == systemd ]]; }
 
 # run_pods puts a pod on each master, as a person would.
 run_pods() {
@@ -267,9 +304,12 @@ TEXT
 }
 
 next() {
+  local now are=are
+  now=$(masters)
+  ((${#there[@]} > 1)) || are=is
   cat <<TEXT
 
-Three masters are up$1. Next:
+${now^} $are up$1. Next:
   bin/kubectl --kubeconfig _demo/admin.kubeconfig get --raw '/readyz?verbose'
   bin/quorate health --config _demo/cluster.yaml
   make demo-watch FOR=40                                            # writes and reads on and on; in another terminal:
@@ -294,7 +334,7 @@ up() {
   [[ -s $state/admin.kubeconfig ]] || kubeconfig
   await
   local pods=""
-  if systemd_vms; then
+  if systemd_vms && ((${#there[@]} >= 3)); then
     pods=yes steps=$((steps + 1))
     run_pods
   fi

@@ -20,7 +20,7 @@ const firstHour = "../docs/first-hour.md"
 func TestTheFirstHour(t *testing.T) {
 	t.Parallel()
 	onlyInChaos(t, "five minutes")
-	c := bare(t, plan{vms: threeVMs})
+	c := bare(t, plan{vms: threeVMs, more: fleetSection})
 	await(t, "whole", c.membersWhole)
 	c.serveOrders(t)
 	c.must(t, os.Symlink(c.state, filepath.Join(c.state, "_demo")))

@@ -21,6 +21,8 @@ type Facts struct {
 	Unread, UnreadRecord string
 	// Orders are those in force.
 	Orders []Order
+	// Left are the places that were ordered to leave, and whose members are gone.
+	Left []replica.Place
 	// Endpoint is how the cluster's endpoint answers; nil: nobody asked it.
 	Endpoint *Endpoint
 	// VMs are those that the Compute API lists; nil: it was not asked, or did not answer, and UnreadVMs says why.

@@ -79,6 +79,13 @@ func (f *Facts) dies(name, leads string) {
 	}
 }
 
+// removed: a fourth replica had left by an order, when its VM was deleted.
+func (f *Facts) removed(name string) {
+	p := replica.Place{Zone: "us-central1-b", Name: "master-" + name}
+	f.Left = append(f.Left, p)
+	f.Reports = append(f.Reports, report.Sighting{Age: 2 * time.Minute, Report: report.Report{Place: p, Phase: "stopping"}})
+}
+
 // leaderless: a replica knows of no leader.
 func (f *Facts) leaderless(names ...string) {
 	for _, name := range names {
@@ -119,6 +126,15 @@ func TestVerdicts(t *testing.T) {
 		remedy string
 	}{
 		"all is well": {func(*Facts) {}, Well, 1, "", "a", "", ""},
+		"a replica was removed: nobody is told to start it": {func(f *Facts) { f.removed("d") }, Well, 1, "", "a", "", ""},
+		"one that was stopped before its member left": {func(f *Facts) {
+			f.removed("d")
+			f.Left = nil
+		}, Degraded, 1, "", "a", "replica-stopped d", "start master-d"},
+		"one that was ordered to leave, whose member is listed": {func(f *Facts) {
+			f.dies("b", "a")
+			f.Left = []replica.Place{places["b"]}
+		}, Degraded, 0, "us-central1-a us-central1-c", "a", "replica-not-heard b", "start master-b"},
 		"a master that does not lead is shot": {func(f *Facts) { f.dies("b", "a") }, Degraded, 0,
 			"us-central1-a us-central1-c", "a", "replica-not-heard b", "start master-b"},
 		"the master that leads is shot": {func(f *Facts) { f.dies("a", "c") }, Degraded, 0,

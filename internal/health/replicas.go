@@ -123,6 +123,9 @@ func (j *judgement) current() {
 		if r.speaks() && j.isOld(*s) {
 			r.State = ReplicaUnheard // its report is of before its end
 		}
+		if m == nil && !r.speaks() && slices.Contains(j.Left, s.Place) {
+			continue // its VM is gone as well, or may go
+		}
 		if r.State == ReplicaReady && len(r.Down)+len(r.Waits) > 0 {
 			r.State = ReplicaUnwell
 		}

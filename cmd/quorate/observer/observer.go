@@ -83,7 +83,7 @@ func (o *Observer) Read(ctx context.Context) Reading {
 	if err != nil {
 		f.UnreadRecord = err.Error()
 	}
-	f.Orders = ordersInForce(v, f.Now)
+	f.Orders, f.Left = ordersInForce(v, f.Now), placesThatLeft(v, f.Now)
 	project, region := "", ""
 	if v.Inception != nil {
 		project, region = v.Inception.ProjectNumber, v.Inception.Region
@@ -120,6 +120,17 @@ func ordersInForce(v record.View, now time.Time) (out []health.Order) {
 		if log.State(o.Number).State == table.OrderInForce && o.Kind != record.OrderResume {
 			out = append(out, health.Order{Number: o.Number, Kind: string(o.Kind), What: order.Text(o), By: o.By,
 				Reason: o.Reason, Since: o.Time, Until: o.Until})
+		}
+	}
+	return out
+}
+
+// placesThatLeft are those whose members an order has taken out.
+func placesThatLeft(v record.View, now time.Time) (out []replica.Place) {
+	orders := table.OrdersOf(v.Orders, record.NumberOf(v.NewestFormed()), now)
+	for _, p := range v.Places() {
+		if o := orders.Left(p); o != nil && o.Done != nil {
+			out = append(out, p)
 		}
 	}
 	return out
