@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"cmp"
 	"context"
 	"path/filepath"
 	"slices"
@@ -80,6 +81,7 @@ func (a *Agent) report(ctx context.Context) status.Status {
 	}
 	if membership != nil {
 		s.Report, s.Replica.Incarnation = membership.Report(ctx), membership.Incarnation()
+		s.Replica.Wanted = cmp.Or(s.Report.Cluster.OrderedReplicas, s.Replica.Wanted)
 	}
 	roomFirst(s.Blocked)
 	return s

@@ -115,8 +115,10 @@ func (l *lastReported) explained() explain.Last {
 func (l *lastReported) report(name string) Report {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	now := time.Now()
 	r := Report{
-		Cluster: ClusterReport{Name: name, Epoch: l.cluster.epoch, Pause: pauseOf(l.view, time.Now())},
+		Cluster: ClusterReport{Name: name, Epoch: l.cluster.epoch, OrderedReplicas: orderedReplicas(l.view, now),
+			Pause: pauseOf(l.view, now)},
 		Etcd: EtcdReport{Members: []MemberReport{}, Steps: append([]StepCount{}, l.steps...),
 			Explanation: l.last.Explain()},
 	}

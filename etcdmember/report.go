@@ -24,6 +24,9 @@ type ClusterReport struct {
 	// ID is etcd's cluster id in hexadecimal: the own member's, or else that of the newest epoch that is formed; empty
 	// before the first is.
 	ID string `json:"id"`
+	// OrderedReplicas is how many replicas are wanted by the newest such order in the record as it was last read; 0: by
+	// none.
+	OrderedReplicas int `json:"orderedReplicas,omitempty"`
 	// Pause is the pause that is in force by the record as it was last read; nil: there is none.
 	Pause *PauseReport `json:"pause,omitempty"`
 }
@@ -68,6 +71,14 @@ type MemberReport struct {
 	// of the member within the last election time-out; nil where this replica does not lead.
 	Lag   *uint64 `json:"lag,omitempty"`
 	Heard *bool   `json:"heard,omitempty"`
+}
+
+// orderedReplicas is the number that was ordered; 0: none was.
+func orderedReplicas(v *record.View, now time.Time) int {
+	if v == nil {
+		return 0
+	}
+	return table.OrdersOf(v.Orders, record.NumberOf(v.NewestFormed()), now).Replicas
 }
 
 // pauseOf is the pause that is in force.

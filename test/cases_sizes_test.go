@@ -3,8 +3,10 @@ package test
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 
+	"github.com/quorate/quorate/internal/health"
 	"github.com/quorate/quorate/internal/localgce"
 )
 
@@ -39,16 +41,37 @@ func (c *cluster) resize(t *testing.T, more []string) {
 		c.vms = append(slices.Clone(c.vms), vm)
 	}
 	await(t, fmt.Sprintf("%d replicas", len(c.vms)), c.membersWhole)
+	await(t, "each wants so many", func() error { return c.allWant(len(c.vms)) })
 	t.Logf("writes stalled %s", l.stall())
 	c.order(t, "orders", "give", "replicas", fmt.Sprint(few))
 	for range more {
 		c.dismiss(t, c.leader(t))
 		t.Logf("writes stalled %s", l.stall())
 	}
+	await(t, "each wants as few as at first", func() error { return c.allWant(few) })
+	await(t, "nobody is missed", func() error {
+		text, err := c.quorate(t, "health")
+		if text == "" || strings.Contains(text, health.ReplicasMissing) || strings.Contains(text, health.ReplicaIsStopped) {
+			return fmt.Errorf("%v: %s", err, text)
+		}
+		return nil
+	})
 	c.invariants(t, l)
 	if epoch, now := c.newestEpoch(t); epoch != 1 || now != id {
 		t.Errorf("epoch %d of cluster %s, at first 1 of %s", epoch, now, id)
 	}
+}
+
+// allWant says whether a replica that is there does not want so many: what was ordered counts, and not what its document
+// says.
+func (c *cluster) allWant(replicas int) error {
+	for _, vm := range c.vms {
+		s, err := c.status(vm)
+		if err != nil || s.Replica.Wanted != replicas {
+			return fmt.Errorf("%s wants %d: %v", vm, s.Replica.Wanted, err)
+		}
+	}
+	return nil
 }
 
 // dismiss tells a replica to leave, and deletes its VM with its disk once it is out.

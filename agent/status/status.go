@@ -69,7 +69,7 @@ type Replica struct {
 	Phase string    `json:"phase"`
 	Since time.Time `json:"since"`
 	Ready bool      `json:"ready"`
-	// Wanted is how many replicas the Cluster document asks for; 0: it is not known yet.
+	// Wanted is how many replicas are wanted: by order, else by the Cluster document; 0: it is not known yet.
 	Wanted int `json:"wanted,omitempty"`
 	// Incarnation is this replica's incarnation in the record.
 	Incarnation uint64 `json:"incarnation,omitempty"`

@@ -151,6 +151,7 @@ func (f *fleetFlags) carryOut(cmd *cobra.Command, w plan.Wish, ask func(plan.Pla
 				}
 				sayChecks(to, answer.Checks)
 				show.Plan(p, text(to))
+				fmt.Fprintln(to)
 				progress = show.NewProgress(p, text(out))
 				return ask(p)
 			},

@@ -13,7 +13,7 @@ type Facts struct {
 	// Now is by the clock of whoever asks. Only what is dated in the future is compared with it: the ages of reports
 	// are by the store's.
 	Now time.Time
-	// Wanted is how many replicas the Cluster document asks for.
+	// Wanted is how many replicas are wanted: by order, else by the Cluster document.
 	Wanted int
 	// Reports are those of all replicas, also of such as are long gone.
 	Reports []report.Sighting

@@ -83,7 +83,7 @@ func (j *judgement) findReplicas() (out []Finding) {
 	}
 	if n := j.Wanted - len(j.replicas); n > 0 && len(j.Reports) > 0 {
 		out = append(out, j.finding(ReplicasMissing, "Make the VMs that are missing; each joins by itself.",
-			fmt.Sprintf("The Cluster document asks for %d replicas, and %d are known.", j.Wanted, len(j.replicas))))
+			fmt.Sprintf("%d replicas are wanted, and %d are known.", j.Wanted, len(j.replicas))))
 	}
 	return out
 }

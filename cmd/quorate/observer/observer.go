@@ -3,6 +3,7 @@
 package observer
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"net/http"
@@ -83,7 +84,8 @@ func (o *Observer) Read(ctx context.Context) Reading {
 	if err != nil {
 		f.UnreadRecord = err.Error()
 	}
-	f.Orders, f.Left = ordersInForce(v, f.Now), placesThatLeft(v, f.Now)
+	f.Orders = ordersInForce(v, f.Now)
+	applyOrders(&f, v)
 	project, region := "", ""
 	if v.Inception != nil {
 		project, region = v.Inception.ProjectNumber, v.Inception.Region
@@ -125,13 +127,14 @@ func ordersInForce(v record.View, now time.Time) (out []health.Order) {
 	return out
 }
 
-// placesThatLeft are those whose members an order has taken out.
-func placesThatLeft(v record.View, now time.Time) (out []replica.Place) {
-	orders := table.OrdersOf(v.Orders, record.NumberOf(v.NewestFormed()), now)
+// applyOrders has the facts say what the record's orders change: how many replicas are wanted, and whose members were
+// taken out.
+func applyOrders(f *health.Facts, v record.View) {
+	orders := table.OrdersOf(v.Orders, record.NumberOf(v.NewestFormed()), f.Now)
+	f.Wanted = cmp.Or(orders.Replicas, f.Wanted)
 	for _, p := range v.Places() {
 		if o := orders.Left(p); o != nil && o.Done != nil {
-			out = append(out, p)
+			f.Left = append(f.Left, p)
 		}
 	}
-	return out
 }

@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -16,6 +17,7 @@ import (
 	"github.com/quorate/quorate/cmd/quorate/cluster"
 	"github.com/quorate/quorate/cmd/quorate/terminal/terminaltest"
 	"github.com/quorate/quorate/internal/health"
+	"github.com/quorate/quorate/internal/record"
 	"github.com/quorate/quorate/internal/replica"
 )
 
@@ -87,6 +89,24 @@ func TestAnAddressOfThisMachineIsNotAsked(t *testing.T) {
 	e = newEndpoint(&replica.Cluster{Endpoint: replica.Endpoint{ExternalIP: own, Port: 443}})
 	if a := e.Ask(t.Context()); a != nil {
 		t.Errorf("asked itself: %+v", a)
+	}
+}
+
+// The newest order for a number counts, and not the document; who was ordered out and has left is not looked for.
+func TestOrdersSayWhoIsWanted(t *testing.T) {
+	left, leaves := replica.Place{Zone: "us-central1-a", Name: "a"}, replica.Place{Zone: "us-central1-b", Name: "b"}
+	v := record.View{Replicas: map[replica.Place][]record.Incarnation{left: nil, leaves: nil},
+		Orders: []record.Order{{Number: 1, Kind: record.OrderReplicas, Replicas: 5},
+			{Number: 2, Kind: record.OrderLeave, Place: &left, Done: &record.Done{}},
+			{Number: 3, Kind: record.OrderLeave, Place: &leaves}}}
+	f := health.Facts{Wanted: 3, Now: time.Now()}
+	applyOrders(&f, v)
+	if f.Wanted != 5 || !slices.Equal(f.Left, []replica.Place{left}) {
+		t.Errorf("%d wanted, %v left", f.Wanted, f.Left)
+	}
+	f = health.Facts{Wanted: 3, Now: time.Now()}
+	if applyOrders(&f, record.View{}); f.Wanted != 3 || f.Left != nil {
+		t.Errorf("without orders: %d wanted, %v left", f.Wanted, f.Left)
 	}
 }
 
