@@ -131,10 +131,15 @@ func TestVerdicts(t *testing.T) {
 			f.removed("d")
 			f.Left = nil
 		}, Degraded, 1, "", "a", "replica-stopped d", "start master-d"},
-		"one that was ordered to leave, whose member is listed": {func(f *Facts) {
+		"one that left after the leader's report": {func(f *Facts) {
 			f.dies("b", "a")
-			f.Left = []replica.Place{places["b"]}
-		}, Degraded, 0, "us-central1-a us-central1-c", "a", "replica-not-heard b", "start master-b"},
+			f.Left, f.Wanted = []replica.Place{places["b"]}, 2
+		}, Well, 0, "us-central1-a us-central1-c", "a", "", ""},
+		"one that left, and whose agent waits in its VM": {func(f *Facts) {
+			f.of("b").Member, f.of("b").Phase, f.of("b").Ready = "", "etcd", false
+			f.waits("b", "left")
+			f.Left, f.Wanted = []replica.Place{places["b"]}, 2
+		}, Degraded, 0, "us-central1-a us-central1-c", "a", "left b [replica-booting b]", "quorate orders"},
 		"a master that does not lead is shot": {func(f *Facts) { f.dies("b", "a") }, Degraded, 0,
 			"us-central1-a us-central1-c", "a", "replica-not-heard b", "start master-b"},
 		"the master that leads is shot": {func(f *Facts) { f.dies("a", "c") }, Degraded, 0,

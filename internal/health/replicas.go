@@ -90,7 +90,7 @@ func (j *judgement) current() {
 	var members []report.Member
 	fresh := false // who led a while ago says nothing of now
 	if j.authority >= 0 {
-		members = j.Reports[j.authority].Members
+		members = slices.DeleteFunc(slices.Clone(j.Reports[j.authority].Members), j.hasLeft) // it may not know yet
 		fresh = !j.isOld(j.Reports[j.authority])
 	}
 	if fresh {
@@ -123,7 +123,7 @@ func (j *judgement) current() {
 		if r.speaks() && j.isOld(*s) {
 			r.State = ReplicaUnheard // its report is of before its end
 		}
-		if m == nil && !r.speaks() && slices.Contains(j.Left, s.Place) {
+		if !r.speaks() && slices.Contains(j.Left, s.Place) {
 			continue // its VM is gone as well, or may go
 		}
 		if r.State == ReplicaReady && len(r.Down)+len(r.Waits) > 0 {
@@ -144,6 +144,12 @@ func (j *judgement) current() {
 		}
 	}
 	slices.SortFunc(j.replicas, func(a, b Replica) int { return replica.ComparePlaces(a.Place, b.Place) })
+}
+
+// hasLeft reports whether a member is of a place that was ordered to leave, and left.
+func (j *judgement) hasLeft(m report.Member) bool {
+	place, ok := replica.ParsePlace(m.Name)
+	return ok && slices.Contains(j.Left, place)
 }
 
 // findAuthority is the newest report of a replica whose member leads; else, of one that has members; -1: there is none.
