@@ -141,11 +141,11 @@ func (r *run) begin(ctx context.Context, w plan.Wish) (plan.Plan, plan.Wish, err
 		if err == nil {
 			p, err = plan.Make(resolved, rd.Inventory)
 		}
-		var refusal *plan.Refusal
-		if !errors.As(err, &refusal) || !passes(refusal) {
+		t := rd.untilWell(next(resolved, rd, p, err), leaderLimit)
+		if err == nil || t.wait == nil {
 			return p, resolved, err
 		}
-		if err := r.pause(ctx, next(resolved, rd, p, err).wait); err != nil {
+		if err := r.pause(ctx, t.wait); err != nil {
 			return p, resolved, err
 		}
 	}
@@ -177,7 +177,7 @@ func (r *run) carryOut(ctx context.Context, w plan.Wish) error {
 			r.seen = rd.Seen
 		}
 		p, err := plan.Make(w, rd.Inventory)
-		t := rd.underWay(r.unlessTaken(next(w, rd, p, err)))
+		t := rd.untilWell(r.unlessTaken(next(w, rd, p, err)), wellLimit)
 		ended := r.endWaits(t)
 		if ended {
 			r.seen = rd.Seen

@@ -1,6 +1,7 @@
 package fleet_test
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -538,16 +539,36 @@ func TestARollWaitsBeforeItsFirstStep(t *testing.T) {
 	})
 }
 
-// No plan was made yet: the operator is told at once that a replica is not well.
+// A replica is not well when the plan is to be made: that is said, and it is waited for. The operator is told within a
+// minute that it does not get well.
 func TestARollDoesNotBeginWhereOneIsNotWell(t *testing.T) {
-	inWorld(t, 3, func(t *testing.T, w *world) {
-		w.down[place(1)] = "kube-scheduler"
-		time.Sleep(5 * time.Second)
-		began := time.Now()
-		err := command{wish: plan.Wish{Kind: plan.Roll, Image: newImage}}.run(t.Context(), w)
-		var r *plan.Refusal
-		if !errors.As(err, &r) || r.Name != plan.NotWell || w.changes > 0 || time.Since(began) > time.Minute {
-			t.Errorf("after %s and %d changes: %v", time.Since(began), w.changes, err)
-		}
-	})
+	for _, recovers := range []bool{true, false} {
+		inWorld(t, 3, func(t *testing.T, w *world) {
+			w.down[place(1)] = "kube-scheduler"
+			time.Sleep(5 * time.Second)
+			time.AfterFunc(20*time.Second, func() {
+				w.mu.Lock()
+				defer w.mu.Unlock()
+				if recovers {
+					delete(w.down, place(1))
+				}
+			})
+			began, told, refusedAfter := time.Now(), "", time.Duration(0)
+			err := command{wish: plan.Wish{Kind: plan.Roll, Image: newImage}, rules: rules{inPlace: true}}.runTelling(
+				t.Context(), w, func(e fleet.Event) { told = cmp.Or(told, e.Waits) })
+			var r *plan.Refusal
+			if errors.As(err, &r) && r.Name == plan.NotWell {
+				refusedAfter = time.Since(began)
+			}
+			if told != "waiting for "+place(1).String()+" to get well: not ready: kube-scheduler" {
+				t.Errorf("it waits for %q", told)
+			}
+			switch {
+			case recovers && (err != nil || w.changes != 6):
+				t.Errorf("%d changes, %v", w.changes, err)
+			case !recovers && (refusedAfter == 0 || refusedAfter > time.Minute || w.changes > 0):
+				t.Errorf("after %s and %d changes: %v", refusedAfter, w.changes, err)
+			}
+		})
+	}
 }

@@ -19,8 +19,9 @@ const (
 	leaderLimit = report.Period + 15*time.Second
 	// joinLimit bounds the wait for a new replica: the VM's boot, a copy of the database, its promotion.
 	joinLimit = 15 * time.Minute
-	// wellLimit bounds the wait, between two steps, for a replica that is not well: a component that was started again
-	// next to others that were, its report, which is up to half a minute old, and a machine that is slow.
+	// wellLimit bounds the wait, once a plan was approved, for a replica that is not well: a component that was started
+	// again next to others that were, its report, which is up to half a minute old, and a machine that is slow. Before,
+	// leaderLimit does: who asks for a plan is not kept waiting for a replica that is broken.
 	wellLimit = 5 * time.Minute
 	// leaveLimit bounds the wait for a member to leave: a snapshot may come first, and the hand-over.
 	leaveLimit = 10 * time.Minute
@@ -85,10 +86,9 @@ func passes(r *plan.Refusal) bool {
 		plan.RecordUnread}, r.Name)
 }
 
-// underWay has a command whose plan was approved wait for a replica that is not well, or that the leader does not hear
-// of at the moment: one that has just come back, or that another's absence has touched, gets well by itself. Before the
-// approval the operator is told at once.
-func (r Reading) underWay(t turn) turn {
+// untilWell waits for a replica that is not well, or that the leader does not hear of at the moment, in place of
+// refusing: one that has just come back, or that another's absence has touched, gets well by itself.
+func (r Reading) untilWell(t turn, limit time.Duration) turn {
 	var refusal *plan.Refusal
 	if !errors.As(t.err, &refusal) || refusal.Name != plan.NotWell && refusal.Name != plan.WouldLoseQuorum {
 		return t
@@ -98,8 +98,8 @@ func (r Reading) underWay(t turn) turn {
 		what = refusal.Place.String() + " to get well: " + r.joins(refusal.Place)
 		tells = "waiting for " + what
 	}
-	return turn{wait: &wait{key: "well", what: tells, limit: wellLimit, otherwise: fmt.Errorf(
-		"waited %s for %s. %w", wellLimit, what, refusal)}}
+	return turn{wait: &wait{key: "well", what: tells, limit: limit, otherwise: fmt.Errorf(
+		"waited %s for %s. %w", limit, what, refusal)}}
 }
 
 // awaits is the wait that a step is.
