@@ -51,7 +51,8 @@ func (c *cluster) resize(t *testing.T, more []string) {
 	await(t, "each wants as few as at first", func() error { return c.allWant(few) })
 	await(t, "nobody is missed", func() error {
 		text, err := c.quorate(t, "health")
-		if text == "" || strings.Contains(text, health.ReplicasMissing) || strings.Contains(text, health.ReplicaIsStopped) {
+		if text == "" || strings.Contains(text, health.ReplicasMissing) ||
+			strings.Contains(text, health.ReplicaIsStopped) {
 			return fmt.Errorf("%v: %s", err, text)
 		}
 		return nil
@@ -62,8 +63,8 @@ func (c *cluster) resize(t *testing.T, more []string) {
 	}
 }
 
-// allWant says whether a replica that is there does not want so many: what was ordered counts, and not what its document
-// says.
+// allWant says whether a replica that is there does not want so many: what was ordered counts, and not what its
+// document says.
 func (c *cluster) allWant(replicas int) error {
 	for _, vm := range c.vms {
 		s, err := c.status(vm)

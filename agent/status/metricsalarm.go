@@ -13,8 +13,8 @@ import (
 var alarmMetrics = []metric{
 	gauge("quorate_build_info", "1; the version of this agent, and of its Go.",
 		func(s Status, _ time.Time, is series) { is(1, s.Version, runtime.Version()) }, "version", "go"),
-	gauge("quorate_replicas_wanted", "How many replicas are wanted: by order, else by the Cluster document. No series: it "+
-		"is not known yet.",
+	gauge("quorate_replicas_wanted", "How many replicas are wanted: by order, else by the Cluster document. No "+
+		"series: it is not known yet.",
 		func(s Status, _ time.Time, is series) {
 			if s.Replica.Wanted > 0 {
 				is(float64(s.Replica.Wanted))

@@ -83,7 +83,8 @@ func (f *Facts) dies(name, leads string) {
 func (f *Facts) removed(name string) {
 	p := replica.Place{Zone: "us-central1-b", Name: "master-" + name}
 	f.Left = append(f.Left, p)
-	f.Reports = append(f.Reports, report.Sighting{Age: 2 * time.Minute, Report: report.Report{Place: p, Phase: "stopping"}})
+	f.Reports = append(f.Reports, report.Sighting{Age: 2 * time.Minute,
+		Report: report.Report{Place: p, Phase: "stopping"}})
 }
 
 // leaderless: a replica knows of no leader.
@@ -126,7 +127,8 @@ func TestVerdicts(t *testing.T) {
 		remedy string
 	}{
 		"all is well": {func(*Facts) {}, Well, 1, "", "a", "", ""},
-		"a replica was removed: nobody is told to start it": {func(f *Facts) { f.removed("d") }, Well, 1, "", "a", "", ""},
+		"a replica was removed: nobody is told to start it": {func(f *Facts) { f.removed("d") }, Well, 1, "", "a",
+			"", ""},
 		"one that was stopped before its member left": {func(f *Facts) {
 			f.removed("d")
 			f.Left = nil
