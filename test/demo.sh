@@ -173,13 +173,14 @@ start_vms() {
   ((${#there[@]})) || die "no VM is left: the cluster was deleted; \"make demo-down\" removes what is there, then \"make demo\" makes another"
 }
 
-# find_vms reads which VMs there are, and where.
+# find_vms reads which VMs there are, and where. A list that cannot be read ends the demo: it is not an empty one.
 find_vms() {
-  local n zone address rest
+  local list n zone address rest
+  list=$(vm list) || die "the VMs cannot be listed (see above)"
   there=() vms=()
   while read -r n zone address rest; do
     [[ $n == NAME || -z $n ]] || { there+=("$n") vms[$n]=$address; }
-  done < <(vm list)
+  done <<<"$list"
 }
 
 kubeconfig() {
@@ -304,12 +305,12 @@ TEXT
 }
 
 next() {
-  local now are=are
-  now=$(masters)
-  ((${#there[@]} > 1)) || are=is
+  local who verb=are
+  who=$(masters)
+  ((${#there[@]} > 1)) || verb=is
   cat <<TEXT
 
-${now^} $are up$1. Next:
+${who^} $verb up$1. Next:
   bin/kubectl --kubeconfig _demo/admin.kubeconfig get --raw '/readyz?verbose'
   bin/quorate health --config _demo/cluster.yaml
   make demo-watch FOR=40                                            # writes and reads on and on; in another terminal:
