@@ -88,7 +88,7 @@ func (c *cluster) growsAndShrinks(t *testing.T, access func() *tls.Config) {
 			time.Sleep(2 * time.Second)
 			c.commanded(t, 0, step.args...)
 			c.vms = namesOf(c.wantFleet(t, step.want, 0))
-			if step.want > 1 { // one that is not attached yet is not well, and the next command would be refused
+			if step.want > 1 { // one that is not attached yet is not well: the next command would wait for it
 				await(t, "all are balanced", c.balancedOver)
 			}
 			await(t, "somebody answers again", func() error { return a.answeredSince(time.Now().Add(-time.Second)) })
