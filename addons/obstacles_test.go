@@ -25,11 +25,13 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/quorate/quorate/addons/plan"
 )
 
-// webhook registers a webhook for ConfigMaps, until the test ends. It admits those of which the answer is empty.
+// webhook registers a webhook for ConfigMaps, until the test ends: it returns once the apiserver calls it, and the test
+// ends once it calls it no more; the apiserver hears of either by a watch. It admits what it has no answer to.
 func (c *realCluster) webhook(t *testing.T, name string, answer func(*admissionv1.AdmissionRequest) string) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -42,13 +44,20 @@ func (c *realCluster) webhook(t *testing.T, name string, answer func(*admissionv
 	if err != nil {
 		t.Fatal(err)
 	}
+	probe := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "probe-of-" + name}}
+	var probed atomic.Bool
 	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		var review admissionv1.AdmissionReview
 		if err := json.NewDecoder(r.Body).Decode(&review); err != nil {
 			http.Error(w, err.Error(), http.StatusBadRequest)
 			return
 		}
-		refusal := answer(review.Request)
+		refusal := ""
+		if review.Request.Name == probe.Name {
+			probed.Store(true)
+		} else {
+			refusal = answer(review.Request)
+		}
 		review.Response = &admissionv1.AdmissionResponse{UID: review.Request.UID, Allowed: refusal == "",
 			Result: &metav1.Status{Message: refusal}}
 		json.NewEncoder(w).Encode(review)
@@ -69,8 +78,23 @@ func (c *realCluster) webhook(t *testing.T, name string, answer func(*admissionv
 	if err := c.admin.Create(t.Context(), config); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { c.admin.Delete(context.Background(), config) })
-	time.Sleep(time.Second) // the apiserver hears of it by a watch
+	called := func(want bool) func() error {
+		return func() error {
+			probed.Store(false)
+			err := c.admin.Create(context.Background(), probe.DeepCopy(), client.DryRunAll)
+			if err == nil && probed.Load() != want {
+				err = fmt.Errorf("the webhook %s is called: %t", name, !want)
+			}
+			return err
+		}
+	}
+	t.Cleanup(func() {
+		if err := c.admin.Delete(context.Background(), config); err != nil {
+			t.Error(err)
+		}
+		eventually(t, "the apiserver calls the webhook no more", time.Minute, called(false))
+	})
+	eventually(t, "the apiserver calls the webhook", time.Minute, called(true))
 }
 
 func refusingWebhook(t *testing.T, c *realCluster) {
