@@ -10,6 +10,7 @@ import (
 
 	"github.com/quorate/quorate/etcdmember/acts"
 	"github.com/quorate/quorate/etcdmember/etcdtest"
+	"github.com/quorate/quorate/internal/realtest"
 	"github.com/quorate/quorate/internal/record"
 	"github.com/quorate/quorate/internal/replica"
 )
@@ -18,6 +19,7 @@ import (
 // empty disk, and the leader leaves by order. At each step of that the agent that comes to it first ends before it
 // takes effect, and the next one after. No acknowledged write is lost, and it is one cluster.
 func TestAgentsThatEndAtEachStepMakeAWholeCluster(t *testing.T) {
+	realtest.OnlyInCases(t)
 	if !etcdtest.InOwnNetwork(t) {
 		return
 	}
