@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/quorate/quorate/agent/status"
+	"github.com/quorate/quorate/etcdmember/table"
 	"github.com/quorate/quorate/internal/replica"
 	"github.com/quorate/quorate/internal/report"
 )
@@ -193,6 +194,43 @@ func TestAStoreThatFailsOrHangsHoldsNobodyUp(t *testing.T) {
 			}
 			if n := strings.Count(w.said(), "do not learn"); n > 1 || n == 0 && k.err != nil {
 				t.Errorf("it is said %d times:\n%s", n, w.said())
+			}
+		})
+	}
+}
+
+// A host that lost its way: the former boot of an instance goes on, and still reaches the bucket.
+func TestASupersededBootLeavesTheReportOfTheOneThatCounts(t *testing.T) {
+	superseded := []replica.Wait{{Name: table.WaitSuperseded, Reason: "it was started again on another host"}}
+	other := report.Report{InstanceID: "1", BootID: "newer"}
+	for name, c := range map[string]struct {
+		former *report.Sighting
+		waits  []replica.Wait
+		writes bool
+	}{
+		"the newer boot reports":            {&report.Sighting{Report: other, Age: 20 * time.Second}, superseded, false},
+		"the newer boot is silent":          {&report.Sighting{Report: other, Age: 5 * time.Minute}, superseded, true},
+		"its own report":                    {&report.Sighting{Report: report.Report{BootID: "older"}}, superseded, true},
+		"there is none":                     {nil, superseded, true},
+		"it is not superseded, as it seems": {&report.Sighting{Report: other}, nil, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			k := &keptReports{former: c.former}
+			w := &world{now: status.Status{Blocked: c.waits, Replica: status.Replica{Phase: "etcd",
+				Identity: replica.Identity{InstanceID: "1", BootID: "older"}}}}
+			r := NewReporter(slog.New(slog.NewTextHandler(w, nil)), "v1", w.gather, func([]report.Event) {})
+			r.observeOnce(t.Context())
+			if !r.writeNext(t.Context(), k, (*report.Outbox).Next) {
+				t.Fatalf("nothing was written: %s", w.said())
+			}
+			if wrote := k.last().BootID == "older"; wrote != c.writes {
+				t.Errorf("it wrote a report: %t, want %t", wrote, c.writes)
+			}
+			for r.writeNext(t.Context(), k, (*report.Outbox).Rest) {
+			}
+			if c.waits != nil && !strings.Contains(k.story(), "superseded") {
+				t.Errorf("no event says it: %q", k.story())
 			}
 		})
 	}
