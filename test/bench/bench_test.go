@@ -78,10 +78,10 @@ func TestAMissedGoalIsLoud(t *testing.T) {
 func TestFlagsThatMakeNoSenseAreRefused(t *testing.T) {
 	for args, says := range map[string]string{
 		"-rounds 0":    "at least one is needed",
-		"-only two":    "one, three, memory, repair, reports and watch are known",
+		"-only two":    "one, three, memory, repair, reports, load and watch are known",
 		"-o yaml":      "json is known",
 		"up":           "only flags are known",
-		"-only one,,x": "one, three, memory, repair, reports and watch are known",
+		"-only one,,x": "one, three, memory, repair, reports, load and watch are known",
 	} {
 		if _, err := parse(strings.Fields(args)); err == nil || !strings.Contains(err.Error(), says) {
 			t.Errorf("%s: %v, want %q", args, err, says)

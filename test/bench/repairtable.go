@@ -22,7 +22,8 @@ func (r *repairs) rows() (out []row) {
 			func(r repair) seconds { return r.LeaderStopped }},
 	} {
 		quorate, floor := spreadOfRepairs(r.Quorate, p.of), spreadOfRepairs(r.Floor, p.of)
-		out = append(out, row{p.what, "s", quorate, &floor, quorate.Median, p.goal, true, quorate.Median <= p.goal})
+		out = append(out, row{What: p.what, Unit: "s", Quorate: quorate, Floor: &floor, Value: quorate.Median,
+			Goal: p.goal, Absolute: true, OK: quorate.Median <= p.goal})
 		late := spreadOfRepairs(r.LikeGoogle, p.of)
 		out = append(out, row{What: "the same with services like Google's", Unit: "s", Quorate: late, Floor: &quorate,
 			Value: late.Median, Absolute: true, OK: true})

@@ -30,6 +30,7 @@ type results struct {
 	Usage   []usage     `json:"usage,omitempty"`
 	Repair  *repairs    `json:"repair,omitempty"`
 	Reports *reportCost `json:"reports,omitempty"`
+	Loads   []crowded   `json:"loads,omitempty"`
 	// Watch is the watch of the kubelet next to what else watches one.
 	Watch *rivals.Result `json:"watch,omitempty"`
 	// Rows are the summary.
@@ -47,7 +48,9 @@ type row struct {
 	Value    float64 `json:"value"`
 	Goal     float64 `json:"goal,omitempty"`
 	Absolute bool    `json:"absolute,omitempty"`
-	OK       bool    `json:"ok"`
+	// None: there may be none of it.
+	None bool `json:"none,omitempty"`
+	OK   bool `json:"ok"`
 }
 
 func (r *results) rows() (out []row) {
@@ -64,10 +67,12 @@ func (r *results) rows() (out []row) {
 		}
 		quorate, floor := took(c.Quorate), took(c.Floor)
 		ratio := quorate.Median / floor.Median
-		out = append(out, row{c.what, "s", quorate, &floor, ratio, c.goal, false, ratio <= c.goal})
+		out = append(out, row{What: c.what, Unit: "s", Quorate: quorate, Floor: &floor, Value: ratio, Goal: c.goal,
+			OK: ratio <= c.goal})
 	}
 	out = append(out, r.Repair.rows()...)
 	out = append(out, r.Reports.rows()...)
+	out = append(out, loadRows(r.Loads)...)
 	out = append(out, watchRows(r.Watch)...)
 	if r.Usage == nil {
 		return out
@@ -90,7 +95,7 @@ func (r *results) used(what, unit, name string, of func(usage) float64, goal flo
 		}
 	}
 	s := spreadOf(values)
-	return row{what, unit, s, nil, s.Max, goal, false, goal == 0 || s.Max <= goal}
+	return row{What: what, Unit: unit, Quorate: s, Value: s.Max, Goal: goal, OK: goal == 0 || s.Max <= goal}
 }
 
 func (r *results) missed() bool {
@@ -123,6 +128,9 @@ func (r *results) print(w io.Writer, format string) error {
 	}
 	printPhases(w, "one replica", r.One)
 	printPhases(w, "the last of three replicas", r.Three)
+	if err := printLoad(w, r.Loads); err != nil {
+		return err
+	}
 	return printWatch(w, r.Watch)
 }
 
@@ -149,6 +157,8 @@ func (r row) cells() string {
 		floor, ratio = show(*r.Floor), fmt.Sprintf("%.2f", r.Quorate.Median/r.Floor.Median)
 	}
 	switch {
+	case r.None:
+		goal = "none"
 	case r.Goal == 0: // it is measured, and nothing is promised
 	case r.Absolute:
 		goal = fmt.Sprintf("<= %.2f %s", r.Goal, r.Unit)
@@ -157,7 +167,7 @@ func (r row) cells() string {
 	default:
 		goal = fmt.Sprintf("<= %.0f %s", r.Goal, r.Unit)
 	}
-	if r.Goal > 0 {
+	if r.Goal > 0 || r.None {
 		verdict = map[bool]string{true: "ok", false: "MISSED"}[r.OK]
 	}
 	return strings.Join([]string{r.What, show(r.Quorate), floor, ratio, goal, verdict}, "\t")

@@ -90,12 +90,17 @@ etcd:
 
 // quorateWorld is the world of a first boot: a record that has begun, and nothing else.
 func (b *bench) quorateWorld(ctx context.Context, n int) (*world, error) {
+	return b.documentedWorld(ctx, n, "")
+}
+
+// documentedWorld is one with further lines of the document.
+func (b *bench) documentedWorld(ctx context.Context, n int, more string) (*world, error) {
 	w, err := b.newWorld("quorate", n)
 	if err != nil {
 		return nil, err
 	}
 	conf := w.conf()
-	if err := b.begin(ctx, w.dir, &conf, ""); err != nil {
+	if err := b.begin(ctx, w.dir, &conf, more); err != nil {
 		return nil, err
 	}
 	w.command = []string{"/usr/local/bin/quorate", "agent"}
