@@ -29,7 +29,7 @@ GOFOR := CGO_ENABLED=0 $(if $(filter arm64,$(ARCH)),GOARCH=arm64 )$(GO)
 # What of ./test is about boots, disks and processes; QUORATE_VM=systemd runs any other on systemd VMs too.
 SYSTEMD_CASES := TestMastersOfTheImage|TestThreeReplicas|TestCase03|TestCase14Stalled|TestCase17AgentKilledWhileAMember|TestAHostError|TestCaseTheDataDisk|TestCaseTheAgent|TestCaseTheKubelet|TestAWorkersPodsGoOn
 # The packages with tests that -short leaves out, or makes shorter; the longest begins first.
-CASES := ./test ./addons ./controlplane ./etcdmember/acts ./etcdmember/ringtest ./etcdmember/table ./fleet ./internal/localgce
+CASES := ./test ./addons ./cmd/quorate ./controlplane ./etcdmember/acts ./etcdmember/ringtest ./etcdmember/table ./fleet ./internal/localgce
 
 .DEFAULT_GOAL := help
 

@@ -25,12 +25,13 @@ func TestWhatMakeTestLeavesOutIsInMakeCases(t *testing.T) {
 	}
 	var asking []string
 	err = filepath.WalkDir("..", func(path string, d fs.DirEntry, err error) error {
-		if err != nil || !strings.HasSuffix(path, "_test.go") {
+		if err != nil || !strings.HasSuffix(path, "_test.go") && !strings.HasSuffix(path, ".txtar") {
 			return err
 		}
 		text, err := os.ReadFile(path)
-		dir := "./" + strings.TrimPrefix(filepath.Dir(path), "../")
-		if (strings.Contains(string(text), "testing.Short()") || strings.Contains(string(text), "OnlyInCases(t)")) &&
+		dir, _, _ := strings.Cut("./"+strings.TrimPrefix(filepath.Dir(path), "../"), "/testdata")
+		asks := func(how string) bool { return strings.Contains(string(text), how) }
+		if (asks("testing.Short()") || asks("OnlyInCases(t)") || asks("[short] skip")) &&
 			!slices.Contains(asking, dir) {
 			asking = append(asking, dir)
 		}

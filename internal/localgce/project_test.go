@@ -121,6 +121,7 @@ func TestPowerAndDisks(t *testing.T) {
 }
 
 func TestNetworkFaults(t *testing.T) {
+	realtest.OnlyInCases(t)
 	t.Parallel()
 	conf := config(t.TempDir(), 3, "a", "b", "c")
 	conf.Agent.Watchdog = 0 // it would bite after the thaw, as on a real machine
