@@ -37,9 +37,6 @@ const (
 	writeTimeout = 10 * time.Second
 	// lastReportTimeout is how long the end of the agent waits for a last report.
 	lastReportTimeout = 500 * time.Millisecond
-	// yieldsTo is how old another boot's report may be that a superseded one leaves alone: an agent that runs writes
-	// each report.Period.
-	yieldsTo = 3 * report.Period
 	// dropPeriod is the time between two deletions of old events, by each replica.
 	dropPeriod  = 6 * time.Hour
 	dropTimeout = time.Minute
@@ -181,8 +178,8 @@ func (r *Reporter) writeNext(ctx context.Context, store Store,
 	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
 	defer cancel()
 	err := r.noteFormer(ctx, store, w)
-	if err == nil && w.Report != nil {
-		err = r.writeReport(ctx, store, *w.Report)
+	if err == nil && w.Report != nil && !superseded(*w.Report) {
+		err = store.WriteReport(ctx, *w.Report)
 	}
 	if err != nil {
 		w.Report = nil
@@ -206,16 +203,10 @@ func (r *Reporter) writeNext(ctx context.Context, store Store,
 	return err == nil
 }
 
-// writeReport overwrites the replica's report, unless this boot is superseded and the one that took its place has
-// written not long ago: people are to see the replica that counts. That this one waits is an event.
-func (r *Reporter) writeReport(ctx context.Context, store Store, own report.Report) error {
-	if slices.ContainsFunc(own.Waits, func(w replica.Wait) bool { return w.Name == table.WaitSuperseded }) {
-		s, err := store.Of(ctx, own.Place)
-		if err != nil || s != nil && s.BootID != own.BootID && s.Age < yieldsTo {
-			return err
-		}
-	}
-	return store.WriteReport(ctx, own)
+// superseded: another boot has this replica's place. Its report is the one that people are to see, also how long it has
+// been silent, so this one overwrites none; that it waits is an event.
+func superseded(own report.Report) bool {
+	return slices.ContainsFunc(own.Waits, func(w replica.Wait) bool { return w.Name == table.WaitSuperseded })
 }
 
 func (r *Reporter) noteFormer(ctx context.Context, store Store, w report.Write) error {

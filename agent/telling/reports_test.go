@@ -201,37 +201,26 @@ func TestAStoreThatFailsOrHangsHoldsNobodyUp(t *testing.T) {
 
 // A host that lost its way: the former boot of an instance goes on, and still reaches the bucket.
 func TestASupersededBootLeavesTheReportOfTheOneThatCounts(t *testing.T) {
-	superseded := []replica.Wait{{Name: table.WaitSuperseded, Reason: "it was started again on another host"}}
-	other := report.Report{InstanceID: "1", BootID: "newer"}
-	for name, c := range map[string]struct {
-		former *report.Sighting
-		waits  []replica.Wait
-		writes bool
-	}{
-		"the newer boot reports":            {&report.Sighting{Report: other, Age: 20 * time.Second}, superseded, false},
-		"the newer boot is silent":          {&report.Sighting{Report: other, Age: 5 * time.Minute}, superseded, true},
-		"its own report":                    {&report.Sighting{Report: report.Report{BootID: "older"}}, superseded, true},
-		"there is none":                     {nil, superseded, true},
-		"it is not superseded, as it seems": {&report.Sighting{Report: other}, nil, true},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			k := &keptReports{former: c.former}
-			w := &world{now: status.Status{Blocked: c.waits, Replica: status.Replica{Phase: "etcd",
-				Identity: replica.Identity{InstanceID: "1", BootID: "older"}}}}
-			r := NewReporter(slog.New(slog.NewTextHandler(w, nil)), "v1", w.gather, func([]report.Event) {})
-			r.observeOnce(t.Context())
-			if !r.writeNext(t.Context(), k, (*report.Outbox).Next) {
-				t.Fatalf("nothing was written: %s", w.said())
-			}
-			if wrote := k.last().BootID == "older"; wrote != c.writes {
-				t.Errorf("it wrote a report: %t, want %t", wrote, c.writes)
-			}
-			for r.writeNext(t.Context(), k, (*report.Outbox).Rest) {
-			}
-			if c.waits != nil && !strings.Contains(k.story(), "superseded") {
-				t.Errorf("no event says it: %q", k.story())
-			}
-		})
+	t.Parallel()
+	k := &keptReports{}
+	w, stop := reporting(t, k)
+	eventually(t, "a first report", func() bool { return k.last().InstanceID == "101" })
+	w.becomes(func(s *status.Status) {
+		s.Replica.Phase = "etcd"
+		s.Blocked = []replica.Wait{{Name: table.WaitSuperseded, Reason: "it was started again on another host"}}
+	})
+	eventually(t, "an event says it", func() bool { return strings.Contains(k.story(), table.WaitSuperseded) })
+	if got := k.last(); got.Phase == "etcd" || len(got.Waits) > 0 {
+		t.Errorf("it reports %+v", got)
+	}
+	w.becomes(func(s *status.Status) { s.Blocked = nil })
+	eventually(t, "a report of one that is not superseded", func() bool { return k.last().Phase == "etcd" })
+	w.becomes(func(s *status.Status) {
+		s.Replica.Phase = "stopping"
+		s.Blocked = []replica.Wait{{Name: table.WaitSuperseded}}
+	})
+	stop()
+	if got := k.last().Phase; got != "etcd" {
+		t.Errorf("its last report says phase %q", got)
 	}
 }
