@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"net/http"
 	"slices"
 	"strings"
 	"sync"
@@ -18,7 +17,6 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/quorate/quorate/certs"
-	"github.com/quorate/quorate/internal/local"
 	"github.com/quorate/quorate/internal/localgce"
 	"github.com/quorate/quorate/test/bench/nodes"
 )
@@ -154,8 +152,8 @@ func (l *loaded) begin(ctx context.Context) error {
 		addresses = append(addresses, vm.Address)
 	}
 	l.meter = nodes.NewMeter(addresses)
-	root := fmt.Sprintf("/proc/%d/root", vms[0].InitPID)
-	files := certs.Files{Dir: root + dataDir + "/pki", Volatile: root + runDir + "/pki"}
+	files := l.files(vms[0])
+	files.Volatile = fmt.Sprintf("/proc/%d/root%s/pki", vms[0].InitPID, runDir)
 	var err error
 	l.cluster, err = nodes.NewCluster("https://"+endpoint, files.CA(certs.Kubernetes),
 		files.CASigner(certs.Kubernetes), files.CASignerKey(certs.Kubernetes), l.meter)
@@ -364,8 +362,7 @@ func (l *loaded) restarts(ctx context.Context, but *localgce.VMStatus) (map[stri
 				Restarts int
 			}
 		}
-		socket := fmt.Sprintf("/proc/%d/root%s/agent.sock", vm.InitPID, runDir)
-		if err := local.Call(ctx, socket, http.MethodGet, "/status", &status); err != nil {
+		if err := askStatus(ctx, vm.InitPID, &status); err != nil {
 			return nil, err
 		}
 		for _, c := range status.Components {
@@ -380,14 +377,7 @@ func (s span) words() string {
 	return fmt.Sprintf("%d of %d requests failed, %d of them elsewhere, %d were deferred; %d watches broke, %d "+
 		"elsewhere; %d nodes not Ready; longest renewal %.1f s, elsewhere %.1f s; restarts %s", s.failures(),
 		s.Requests, s.FailedElsewhere, s.Deferred, s.Broken, s.BrokenElsewhere, len(s.NotReady), s.Renewal,
-		s.RenewalElsewhere, or(strings.Join(s.Restarts, ", "), "none"))
-}
-
-func or(text, none string) string {
-	if text == "" {
-		return none
-	}
-	return text
+		s.RenewalElsewhere, cmp.Or(strings.Join(s.Restarts, ", "), "none"))
 }
 
 func (s span) failures() (n int) {

@@ -151,7 +151,6 @@ func get(ctx context.Context, client *http.Client, url string) string {
 // awaitVoters asks the agent of a VM, over its status socket, until its member's list holds n started voters. It
 // returns since, if they were there at the first poll.
 func awaitVoters(ctx context.Context, initPID, n int, since time.Time) (time.Time, error) {
-	socket := fmt.Sprintf("/proc/%d/root%s/agent.sock", initPID, runDir)
 	for end := since; ; end = time.Now() {
 		var status struct {
 			Etcd struct {
@@ -162,7 +161,7 @@ func awaitVoters(ctx context.Context, initPID, n int, since time.Time) (time.Tim
 			}
 		}
 		voters := 0
-		err := local.Call(ctx, socket, http.MethodGet, "/status", &status)
+		err := askStatus(ctx, initPID, &status)
 		for _, m := range status.Etcd.Members {
 			if m.Role == "voter" && m.Started {
 				voters++
@@ -177,4 +176,10 @@ func awaitVoters(ctx context.Context, initPID, n int, since time.Time) (time.Tim
 		case <-time.After(readyPeriod):
 		}
 	}
+}
+
+// askStatus asks the agent of a VM for its status, over its socket.
+func askStatus(ctx context.Context, initPID int, into any) error {
+	socket := fmt.Sprintf("/proc/%d/root%s/agent.sock", initPID, runDir)
+	return local.Call(ctx, socket, http.MethodGet, "/status", into)
 }

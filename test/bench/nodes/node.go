@@ -113,19 +113,19 @@ func (o *One) watch(ctx context.Context) {
 	k, p, name, proxy := o.kubelet.Long, o.proxy.Long, o.Name, o.Name+"/proxy"
 	pods, node := k.CoreV1().Pods(""), k.CoreV1().Nodes()
 	services, theirs := k.CoreV1().Services(""), p.CoreV1().Services("")
-	drivers, slices := k.StorageV1().CSIDrivers(), p.DiscoveryV1().EndpointSlices("")
+	drivers, endpoints := k.StorageV1().CSIDrivers(), p.DiscoveryV1().EndpointSlices("")
 	w, m := o.watches, o.cluster.Meter
-	o.inform(ctx, &corev1.Pod{}, counted(w, m, name, "spec.nodeName="+name, pods.List, pods.Watch), cache.
-		ResourceEventHandlerFuncs{
+	run := cache.ResourceEventHandlerFuncs{
 		AddFunc:    func(obj any) { o.pod(ctx, obj.(*corev1.Pod)) },
 		UpdateFunc: func(_, obj any) { o.pod(ctx, obj.(*corev1.Pod)) },
-	})
+	}
+	o.inform(ctx, &corev1.Pod{}, counted(w, m, name, "spec.nodeName="+name, pods.List, pods.Watch), run)
 	none := cache.ResourceEventHandlerFuncs{}
 	o.inform(ctx, &corev1.Node{}, counted(w, m, name, "metadata.name="+name, node.List, node.Watch), none)
 	o.inform(ctx, &corev1.Service{}, counted(w, m, name, "", services.List, services.Watch), none)
 	o.inform(ctx, &storagev1.CSIDriver{}, counted(w, m, name, "", drivers.List, drivers.Watch), none)
 	o.inform(ctx, &corev1.Service{}, counted(w, m, proxy, "", theirs.List, theirs.Watch), none)
-	o.inform(ctx, &discoveryv1.EndpointSlice{}, counted(w, m, proxy, "", slices.List, slices.Watch), none)
+	o.inform(ctx, &discoveryv1.EndpointSlice{}, counted(w, m, proxy, "", endpoints.List, endpoints.Watch), none)
 }
 
 func (o *One) inform(ctx context.Context, of runtime.Object, source cache.ListerWatcher, h cache.ResourceEventHandler) {
