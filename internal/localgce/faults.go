@@ -35,6 +35,9 @@ func (p *Project) SetFault(s fault.Service, f fault.Fault) error {
 	return p.faults.Put(s, p.compute.AsOfNow(f))
 }
 
+// FaultsMet is how many requests have met the faults of a service that are set.
+func (p *Project) FaultsMet(s fault.Service) int { return p.faults.Met(s) }
+
 // caller is the VM that sent a request; empty: it came from elsewhere.
 func (p *Project) caller(r *http.Request) (name string) {
 	from, err := netip.ParseAddrPort(r.RemoteAddr)

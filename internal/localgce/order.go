@@ -16,10 +16,10 @@ import (
 type order struct {
 	vm, to, zone, disk, snapshot, path, event, key, value        string
 	service, kind, call, code                                    string
-	vms                                                          []string
+	vms, scopes                                                  []string
 	address                                                      netip.Addr
 	leave, bandwidth, offset, size, capacity                     int64
-	bits, skip, times                                            int
+	bits, skip, times, quota                                     int
 	delay, limit, stoppedFor                                     time.Duration
 	newAddress, wipe, withDisk, leaveRunning, hideRecord, oneWay bool
 	sameID, detached                                             bool
@@ -51,8 +51,11 @@ func (o *order) fields() *flag.FlagSet {
 		"'POST disks', 'DELETE instances/*' or 'GET operations/*'; all where not given")
 	f.IntVar(&o.skip, "skip", 0, "how many of these requests pass before")
 	f.IntVar(&o.times, "times", 0, "how many of them are met; all where not given")
+	f.IntVar(&o.quota, "quota", 0, "how many requests a minute pass before those that ratelimited refuses")
 	f.Func("vms", "the VMs that a fault is about: A,B",
 		func(s string) error { o.vms = strings.Split(s, ","); return nil })
+	f.Func("scopes", "access scopes by name, such as cloud-platform or devstorage.read_only,logging.write",
+		func(s string) error { o.scopes = strings.Split(s, ","); return nil })
 	f.Func("address", "an address, or auto for the next free one", func(s string) (err error) {
 		if o.newAddress = s == "auto"; !o.newAddress {
 			o.address, err = ParseAddress(s)
@@ -66,7 +69,8 @@ func (o *order) fields() *flag.FlagSet {
 	f.Int64Var(&o.size, "size", 0, "the bytes that are left; below 0, so many fewer than there are")
 	f.IntVar(&o.bits, "bits", 1, "how many bits in a row: 1 where not given")
 	f.DurationVar(&o.delay, "delay", 0, "how much later, such as 500ms")
-	f.DurationVar(&o.limit, "for", 0, "how long, such as 1m")
+	f.DurationVar(&o.limit, "for", 0,
+		"how long, such as 1m; a fault of a service: until another takes its place where not given")
 	f.DurationVar(&o.stoppedFor, "stopped-for", 0,
 		"how long those that are called terminated or stopped have been so: from now on where not given")
 	f.BoolVar(&o.wipe, "wipe", false, "a new empty data disk; without it the old one is kept")

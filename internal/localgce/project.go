@@ -185,8 +185,10 @@ func (p *Project) runServices() error {
 	p.buckets.Enforce(func(r *http.Request, bucket, object, permission string) bool {
 		return p.caller(r) == "" || p.settings.GrantsObject(instance.MastersAccount(), bucket, object, permission)
 	})
-	compute := times.Compute.Before(p.faults.Before(fault.Compute, p.caller, p.compute))
-	storage := p.conf.BeforeBucket(times.Storage.Before(p.faults.Before(fault.Storage, p.caller, p.buckets)))
+	compute := times.Compute.Before(p.faults.Before(fault.Compute, p.caller,
+		withinScopes(fault.Compute, p.scopesOf, p.compute)))
+	storage := p.conf.BeforeBucket(times.Storage.Before(p.faults.Before(fault.Storage, p.caller,
+		withinScopes(fault.Storage, p.scopesOf, p.buckets))))
 	p.server = &http.Server{ReadHeaderTimeout: 10 * time.Second,
 		Handler: settings.NewAPIs(compute, storage, p.settings)}
 	p.tasks.Go(func() { _ = p.server.Serve(listener) }) // ends with Close

@@ -46,6 +46,8 @@ var verbs = []verb{
 		act(func(ctx context.Context, p *Project, o *order) error {
 			return p.HostError(ctx, o.vm, HostError{Disk: o.disk, HideRecord: o.hideRecord})
 		})},
+	{"vm/scopes", "vm scopes", "give the tokens of one that is off these access scopes, and no others",
+		act(func(_ context.Context, p *Project, o *order) error { return p.SetScopes(o.vm, o.scopes) })},
 	{"vm/maintenance", "vm event", "announce a host maintenance in its metadata",
 		act(func(_ context.Context, p *Project, o *order) error { return p.SetMaintenance(o.vm, o.event) })},
 	{"attribute/set", "key value [vm]", "set an instance attribute, of all VMs where none is named; agents that " +
@@ -103,11 +105,12 @@ var verbs = []verb{
 		func(ctx context.Context, p *Project, o *order) (string, error) {
 			return p.TruncateDisk(ctx, o.vm, o.path, o.size)
 		}},
-	{"fault", "service [vm kind delay vms zone stopped-for detached code call skip times]",
+	{"fault", "service [vm kind delay vms zone stopped-for detached code call skip times quota for]",
 		"make one of Google's services fail, for one VM or for all; without a kind it is well again",
 		act(func(_ context.Context, p *Project, o *order) error {
 			f := fault.Fault{Who: o.vm, Kind: o.kind, Delay: o.delay, VMs: o.vms, Zone: o.zone,
-				Detached: o.detached, Code: o.code, Call: o.call, Skip: o.skip, Times: o.times}
+				Detached: o.detached, Code: o.code, Call: o.call, Skip: o.skip, Times: o.times,
+				Quota: o.quota, For: o.limit}
 			if o.stoppedFor != 0 {
 				f.LastStop = time.Now().Add(-o.stoppedFor)
 			}

@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
+	"path"
 	"slices"
 	"strings"
 	"testing"
@@ -213,6 +214,42 @@ func TestComputeAPIWithoutAZone(t *testing.T) {
 	}
 }
 
+// A regional disk is found in its region, in no zone, and by its instance's link.
+func TestComputeAPIShowsARegionalDisk(t *testing.T) {
+	setFault, c, _ := computeAPI(t)
+	if err := setFault(fault.Fault{Kind: "regional", VMs: []string{"master-1"}}); err != nil {
+		t.Fatal(err)
+	}
+	vm, err := c.Instances.Get(instance.ProjectID, "us-central1-a", "master-1").Do()
+	if err != nil {
+		t.Fatal(err)
+	}
+	link := vm.Disks[1].Source
+	name := path.Base(link)
+	if !strings.HasSuffix(link, "/regions/us-central1/disks/"+name) {
+		t.Errorf("the instance's data disk is at %s", link)
+	}
+	d, err := c.RegionDisks.Get(instance.ProjectID, "us-central1", name).Do()
+	if err != nil || d.Id != 17 || d.Zone != "" || path.Base(d.Region) != "us-central1" || d.SelfLink != link {
+		t.Errorf("%+v, %v", d, err)
+	}
+	if d, err := c.Disks.Get(instance.ProjectID, "us-central1-a", name).Do(); err == nil {
+		t.Errorf("it is in a zone, too: %+v", d)
+	}
+	all, err := c.Disks.AggregatedList(instance.ProjectID).Do()
+	if err != nil {
+		t.Fatal(err)
+	}
+	of := map[string]int{}
+	for _, place := range []string{"zones/us-central1-a", "regions/us-central1"} {
+		of[place] = len(all.Items[place].Disks)
+	}
+	list, err := c.RegionDisks.List(instance.ProjectID, "us-central1").Do()
+	if err != nil || len(list.Items) != 1 || of["zones/us-central1-a"] != 1 || of["regions/us-central1"] != 1 {
+		t.Errorf("%d in the region, %v, %v", len(list.Items), of, err)
+	}
+}
+
 func TestAnOrderToStopIsRefusedWhereNobodyMay(t *testing.T) {
 	_, c, _ := computeAPI(t)
 	_, err := c.Instances.Stop(instance.ProjectID, "us-central1-a", "master-1").Do()
@@ -237,6 +274,9 @@ func TestComputeAPICallsARunningVMStoppedOrAbsent(t *testing.T) {
 		"terminated": {fault.Fault{Kind: "terminated", LastStop: stop}, "TERMINATED", stamp,
 			[]string{"master-1"}},
 		"stopped": {fault.Fault{Kind: "stopped", LastStop: stop}, "STOPPED", stamp,
+			[]string{"master-1"}},
+		"suspended": {fault.Fault{Kind: "suspended"}, "SUSPENDED", "", []string{"master-1"}},
+		"about to stop": {fault.Fault{Kind: "pending_stop"}, "PENDING_STOP", "",
 			[]string{"master-1"}},
 		"absent, disk attached": {fault.Fault{Kind: "absent"}, "", "", []string{"master-1"}},
 		"absent, disk detached": {fault.Fault{Kind: "absent", Detached: true}, "", "", []string{}},

@@ -32,7 +32,7 @@ type instanceRequest struct {
 	NetworkInterfaces []interfaceRequest `json:"networkInterfaces"`
 	Disks             []attachRequest    `json:"disks"`
 	Scheduling        schedulingRequest  `json:"scheduling"`
-	ServiceAccounts   []accountRequest   `json:"serviceAccounts"`
+	ServiceAccounts   []instance.Account `json:"serviceAccounts"`
 	Shielded          *shieldedRequest   `json:"shieldedInstanceConfig"`
 }
 
@@ -76,11 +76,6 @@ type schedulingRequest struct {
 	HostErrorTimeoutSeconds int    `json:"hostErrorTimeoutSeconds,omitempty"`
 	Preemptible             bool   `json:"preemptible,omitempty"`
 	ProvisioningModel       string `json:"provisioningModel,omitempty"`
-}
-
-type accountRequest struct {
-	Email  string   `json:"email"`
-	Scopes []string `json:"scopes"`
 }
 
 type shieldedRequest struct {
@@ -223,9 +218,9 @@ func (a instanceRequest) instance(t target, images []instance.Image) (i instance
 
 // shown is what the Compute API shows of an instance as it was asked for.
 func (a instanceRequest) shown() map[string]any {
-	out := map[string]any{"canIpForward": a.CanIPForward}
-	if len(a.ServiceAccounts) == 0 {
-		out["serviceAccounts"] = []any{}
+	out := map[string]any{"canIpForward": a.CanIPForward, "serviceAccounts": []instance.Account{}}
+	for _, s := range a.ServiceAccounts { // one at most
+		out["serviceAccounts"] = []instance.Account{{Email: instance.MastersAccount(), Scopes: s.Scopes}}
 	}
 	spot := a.Scheduling.Preemptible || a.Scheduling.ProvisioningModel == "SPOT"
 	given := map[string]any{}

@@ -18,21 +18,33 @@ import (
 // resource is a resource of compute/v1 in its JSON form: ids are strings, times RFC 3339, links whole URLs.
 type resource map[string]any
 
-func (r resource) zone() string {
-	link, _ := r["zone"].(string)
-	return path.Base(link)
+// place is where a resource is, as zones/ZONE or regions/REGION.
+func (r resource) place() string {
+	if zone, ok := r["zone"].(string); ok {
+		return "zones/" + path.Base(zone)
+	}
+	region, _ := r["region"].(string)
+	return "regions/" + path.Base(region)
 }
 
 // timestamp is the API's form of times.
 func timestamp(t time.Time) string { return t.Format("2006-01-02T15:04:05.000-07:00") }
 
-func instanceResource(base string, i instance.VM) resource {
+// diskPlace is where an instance's data disk is: in the instance's zone, or in its region.
+func (i shown) diskPlace(base string) string {
+	if i.regional {
+		return base + "/regions/" + instance.RegionOf(i.Zone)
+	}
+	return base + "/zones/" + i.Zone
+}
+
+func instanceResource(base string, i shown) resource {
 	zone := base + "/zones/" + i.Zone
-	disk := func(index int, device, name string, goes bool) map[string]any {
+	disk := func(index int, device, source string, goes bool) map[string]any {
 		return map[string]any{
 			"kind": "compute#attachedDisk", "type": "PERSISTENT", "mode": "READ_WRITE", "boot": index == 0,
 			"index":      index,
-			"deviceName": device, "source": zone + "/disks/" + name, "interface": "SCSI", "autoDelete": goes,
+			"deviceName": device, "source": source, "interface": "SCSI", "autoDelete": goes,
 		}
 	}
 	items := []map[string]any{}
@@ -47,17 +59,16 @@ func instanceResource(base string, i instance.VM) resource {
 		"kind": "compute#instance", "id": answer.Decimal(i.ID), "name": i.Name, "zone": zone, "status": i.Status,
 		"selfLink": zone + "/instances/" + i.Name, "machineType": zone + "/machineTypes/" + i.MachineType(),
 		"creationTimestamp": timestamp(i.Created), "labels": i.Labels, "canIpForward": true,
-		"disks": []any{disk(0, "persistent-disk-0", i.BootDisk().Name, true),
-			disk(1, instance.DeviceName, i.DataDisk.Name, i.Made.DataGoes)},
+		"disks": []any{disk(0, "persistent-disk-0", zone+"/disks/"+i.BootDisk().Name, true),
+			disk(1, instance.DeviceName, i.diskPlace(base)+"/disks/"+i.DataDisk.Name, i.Made.DataGoes)},
 		"metadata": map[string]any{"kind": "compute#metadata", "items": items},
 		"networkInterfaces": []any{map[string]any{
 			"kind": "compute#networkInterface", "name": "nic0", "networkIP": i.Address.String(), "network": base +
 				"/global/networks/default", "subnetwork": base + "/regions/" + instance.RegionOf(i.Zone) +
 				"/subnetworks/default",
 		}},
-		"scheduling": scheduling(i.Spot),
-		"serviceAccounts": []any{map[string]any{"email": instance.MastersAccount(),
-			"scopes": []string{"https://www.googleapis.com/auth/cloud-platform"}}},
+		"scheduling":      scheduling(i.Spot),
+		"serviceAccounts": i.ServiceAccounts(),
 	}
 	if i.ExternalIP.IsValid() {
 		nic := out["networkInterfaces"].([]any)[0].(map[string]any)
@@ -107,6 +118,12 @@ func diskResources(base string, i shown) []resource {
 	data := disk(i.DataDisk)
 	data["status"] = i.diskStatus
 	data["accessMode"] = cmp.Or(i.accessMode, "READ_WRITE_SINGLE")
+	if i.regional {
+		at := i.diskPlace(base)
+		data = answer.With(data, resource{"region": at, "selfLink": at + "/disks/" + i.DataDisk.Name,
+			"type": at + "/diskTypes/" + cmp.Or(i.DataDisk.Type, "pd-balanced"), "replicaZones": []string{zone}})
+		delete(data, "zone")
+	}
 	if i.alsoOn != "" {
 		data["users"] = append(slices.Clone(users), zone+"/instances/"+i.alsoOn)
 	}

@@ -93,6 +93,7 @@ func New(conf Config) *Server {
 	c.routes.HandleFunc("POST "+scope+"regions/{region}/backendServices/{name}/getHealth", c.getHealth)
 	c.routes.HandleFunc(root+"global/{kind}", c.listSettings)
 	c.routes.HandleFunc(root+"regions/{region}/{kind}", c.listSettings)
+	c.routes.HandleFunc(root+"regions/{region}/{kind}/{name}", c.get)
 	c.routes.HandleFunc(strings.TrimSuffix(root, "/"), c.getProject)
 	c.routes.HandleFunc(root+"zones", c.listZones)
 	c.routes.HandleFunc(root+"zones/{name}", c.getZone)
@@ -161,6 +162,8 @@ type shown struct {
 	hidden bool
 	// accessMode is the data disk's, and alsoOn a further VM that it is attached to.
 	accessMode, alsoOn string
+	// regional: the data disk is the region's.
+	regional bool
 	// diskStatus is the data disk's.
 	diskStatus string
 }
@@ -176,6 +179,8 @@ func (i shown) disguised(f fault.Fault) shown {
 		i.accessMode = "READ_WRITE_MANY"
 	case f.Kind == "shared":
 		i.alsoOn = "stranger"
+	case f.Kind == "regional":
+		i.regional = true
 	default:
 		i.Status, i.LastStop = strings.ToUpper(f.Kind), f.LastStop
 	}
@@ -203,7 +208,7 @@ func (c *Server) resources(r *http.Request, listing bool) (list []resource, ok b
 		switch r.PathValue("kind") {
 		case "instances":
 			if i.Name != "" && !i.hidden {
-				list = append(list, instanceResource(base, i.VM))
+				list = append(list, instanceResource(base, i))
 			}
 		case "disks":
 			list = append(list, diskResources(base, i)...)
@@ -254,7 +259,7 @@ func (c *Server) list(w http.ResponseWriter, r *http.Request) {
 	if !ok {
 		return
 	}
-	items := slices.DeleteFunc(all, func(x resource) bool { return x.zone() != r.PathValue("zone") })
+	items := slices.DeleteFunc(all, func(x resource) bool { return x.place() != placeOf(r) })
 	answer.JSON(w, map[string]any{"kind": "compute#" + singular(r) + "List", "id": r.URL.Path[1:], "items": items,
 		"selfLink": self(r)})
 }
@@ -270,22 +275,19 @@ func (c *Server) aggregated(w http.ResponseWriter, r *http.Request) {
 	}
 	body := map[string]any{}
 	items := map[string]any{}
-	for _, zone := range c.zones(r) {
-		if zone == away {
-			items["zones/"+zone] = map[string]any{"warning": map[string]any{
-				"code": "UNREACHABLE", "message": "The zone '" + zone + "' is currently unreachable."}}
-			body["unreachables"] = []string{"projects/" + instance.ProjectID + "/zones/" + zone}
-			continue
+	for _, place := range c.places(r) {
+		here := slices.DeleteFunc(slices.Clone(all), func(x resource) bool { return x.place() != place })
+		switch {
+		case away != "" && place == "zones/"+away:
+			items[place] = map[string]any{"warning": map[string]any{
+				"code": "UNREACHABLE", "message": "The zone '" + away + "' is currently unreachable."}}
+			body["unreachables"] = []string{"projects/" + instance.ProjectID + "/" + place}
+		case len(here) > 0:
+			items[place] = map[string]any{r.PathValue("kind"): here}
+		default:
+			items[place] = map[string]any{"warning": map[string]any{"code": "NO_RESULTS_ON_PAGE",
+				"message": "There are no results for scope '" + place + "' on this page."}}
 		}
-		inZone := slices.DeleteFunc(slices.Clone(all), func(x resource) bool { return x.zone() != zone })
-		if len(inZone) > 0 {
-			items["zones/"+zone] = map[string]any{r.PathValue("kind"): inZone}
-			continue
-		}
-		items["zones/"+zone] = map[string]any{"warning": map[string]any{
-			"code": "NO_RESULTS_ON_PAGE", "message": "There are no results for scope 'zones/" + zone +
-				"' on this page.",
-		}}
 	}
 	body["kind"], body["id"] = "compute#"+singular(r)+"AggregatedList", r.URL.Path[1:]
 	body["items"], body["selfLink"] = items, self(r)
@@ -297,14 +299,34 @@ func (c *Server) get(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	all, ok := c.resources(r, false)
-	name, zone := r.PathValue("name"), r.PathValue("zone")
+	name := r.PathValue("name")
 	for _, x := range all {
-		if ok && x.zone() == zone && (x["name"] == name || x["id"] == name) {
+		if ok && x.place() == placeOf(r) && (x["name"] == name || x["id"] == name) {
 			answer.JSON(w, x)
 			return
 		}
 	}
 	refuse(w, absent(targetOf(r, r.PathValue("kind"), name)))
+}
+
+// placeOf is where a request asks.
+func placeOf(r *http.Request) string {
+	if region := r.PathValue("region"); region != "" {
+		return "regions/" + region
+	}
+	return "zones/" + r.PathValue("zone")
+}
+
+// places are the zones, and of disks the regions too.
+func (c *Server) places(r *http.Request) (places []string) {
+	for _, zone := range c.zones(r) {
+		places = append(places, "zones/"+zone)
+		if region := "regions/" + instance.RegionOf(zone); r.PathValue("kind") == "disks" &&
+			!slices.Contains(places, region) {
+			places = append(places, region)
+		}
+	}
+	return places
 }
 
 // zones are those that there are, and the one that is unreachable.

@@ -7,8 +7,12 @@ import (
 	"github.com/quorate/quorate/internal/localgce/instance"
 )
 
-// listSettings answers a list of the project or of a region.
+// listSettings answers a list of the project or of a region, which also has disks.
 func (c *Server) listSettings(w http.ResponseWriter, r *http.Request) {
+	if r.PathValue("kind") == "disks" {
+		c.list(w, r)
+		return
+	}
 	if !c.checkProject(w, r) {
 		return
 	}

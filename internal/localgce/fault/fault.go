@@ -37,12 +37,14 @@ type Fault struct {
 	// name); and the latter: stale (answers as of the moment at which the fault was set), and of VMs, whatever they
 	// really are, missing (they and their disks are in no answer), unlisted (they are in no list, as without their
 	// labels, while each is still found by its name), absent (they are in no answer, while their data disks are),
-	// terminated or stopped (they are called so, and their disks are attached to them), multiwriter (their data disks
-	// may be attached to several), shared (their data disks are attached to the VM stranger, too); unreachable (a Zone
-	// does not answer: a list that does not ask for partial success fails, one that does says so); and ratelimited
-	// (403, as until the minute ends). To what changes the project the Compute API also does this: lost (the operation
-	// begins and the connection breaks), late (the operation begins, and is carried out after Delay), failed (the
-	// operation begins, and after Delay ends with the error Code and without an effect). Empty: the service is well.
+	// terminated, stopped or another state of an instance that is not RUNNING (they are called so, and their disks are
+	// attached to them), multiwriter (their data disks may be attached to several), shared (their data disks are
+	// attached to the VM stranger, too), regional (their data disks are the region's, and in no zone); unreachable (a
+	// Zone does not answer: a list that does not ask for partial success fails, one that does says so); and ratelimited
+	// (403 until the minute ends, to all above the Quota). To what changes the project the Compute API also does this:
+	// lost (the operation begins and the connection breaks), late (the operation begins, and is carried out after
+	// Delay), failed (the operation begins, and after Delay ends with the error Code and without an effect). Empty: the
+	// service is well.
 	Kind string
 	// Delay comes before the answer of every kind, and of late and failed after it.
 	Delay time.Duration
@@ -51,8 +53,11 @@ type Fault struct {
 	// Call limits the fault to some requests: a method and the path's last parts, as path.Match knows patterns, such as
 	// "POST disks", "DELETE instances/*" or "GET operations/*".
 	Call string
-	// Skip is how many of these requests pass before, and Times how many are met; 0: all.
-	Skip, Times int
+	// Skip is how many of these requests pass before, and Times how many are met; 0: all. Of ratelimited, Quota is how
+	// many pass in each minute of the clock.
+	Skip, Times, Quota int
+	// For is how long the fault lasts, from when it is set; 0: until another takes its place.
+	For time.Duration
 	// VMs are those that a lie is about.
 	VMs []string
 	// Zone is the one that is unreachable; it needs no VM, and may be of another region.
@@ -73,7 +78,10 @@ var (
 		"ratelimited"}, slices.Concat(vmLies, operations)...),
 		Storage: {"empty"}}
 	operations = []string{"lost", "late", "failed"}
-	vmLies     = []string{"missing", "unlisted", "absent", "terminated", "stopped", "multiwriter", "shared"}
+	vmLies     = slices.Concat([]string{"missing", "unlisted", "absent", "multiwriter", "shared", "regional"}, states)
+	// states are those of an instance in the Compute API that is not RUNNING, in small letters.
+	states = []string{"provisioning", "staging", "stopping", "pending_stop", "stopped", "terminated", "suspending",
+		"suspended", "repairing", "deprovisioning"}
 )
 
 // Kinds are the kinds of every service, and liesOf those that a service has besides.
@@ -110,8 +118,13 @@ func (f Fault) validate(s Service) error {
 	case (f.Kind == "failed") != (f.Code != ""):
 		return fmt.Errorf("%s fault %q with code %q: failed needs one, such as QUOTA_EXCEEDED, and nothing else does", s,
 			f.Kind, f.Code)
-	case f.Skip < 0 || f.Times < 0:
-		return fmt.Errorf("%s fault %q: skip %d and times %d must not be negative", s, f.Kind, f.Skip, f.Times)
+	case f.Skip < 0 || f.Times < 0 || f.Quota < 0 || f.For < 0:
+		return fmt.Errorf("%s fault %q: skip %d, times %d, quota %d and for %s must not be negative", s, f.Kind, f.Skip,
+			f.Times, f.Quota, f.For)
+	case f.Quota > 0 && f.Kind != "ratelimited":
+		return fmt.Errorf("%s fault %q: a quota is for ratelimited", s, f.Kind)
+	case f.For > 0 && f.Kind == "":
+		return fmt.Errorf("%s: a service that is well is so for longer than %s", s, f.For)
 	case f.Call != "" && !isCall(f.Call):
 		return fmt.Errorf("%s fault %q: call %q: a method and the last parts of a path are needed, such as %q", s, f.Kind,
 			f.Call, "POST zones/*/disks")
@@ -144,11 +157,18 @@ func (f Fault) concerns(r *http.Request) bool {
 type armed struct {
 	Fault
 	seen, met int
+	since     time.Time
+	// minute is the one in which passed requests were within the quota.
+	minute time.Time
+	passed int
 }
 
+// over says whether the fault has ended.
+func (a *armed) over(now time.Time) bool { return a.For > 0 && now.Sub(a.since) >= a.For }
+
 // meets says whether the fault meets one more request.
-func (a *armed) meets(r *http.Request) bool {
-	if !a.concerns(r) {
+func (a *armed) meets(r *http.Request, now time.Time) bool {
+	if !a.concerns(r) || a.withinQuota(now) {
 		return false
 	}
 	a.seen++
@@ -157,6 +177,15 @@ func (a *armed) meets(r *http.Request) bool {
 		a.met++
 	}
 	return met
+}
+
+// withinQuota counts one more request, and says whether it is one of those that this minute has for all.
+func (a *armed) withinQuota(now time.Time) bool {
+	if minute := now.Truncate(time.Minute); minute != a.minute {
+		a.minute, a.passed = minute, 0
+	}
+	a.passed++
+	return a.passed <= a.Quota
 }
 
 // Set are those that are set, by service and by who meets them. Safe for concurrent use.
@@ -181,9 +210,10 @@ func (s *Set) Put(service Service, f Fault) error {
 	case f.Kind == "":
 		delete(s.set[service], f.Who)
 	case s.set[service] == nil:
-		s.set[service] = map[string]*armed{f.Who: {Fault: f}}
+		s.set[service] = map[string]*armed{}
+		fallthrough
 	default:
-		s.set[service][f.Who] = &armed{Fault: f}
+		s.set[service][f.Who] = &armed{Fault: f, since: time.Now()}
 	}
 	return nil
 }
@@ -202,12 +232,14 @@ func (s *Set) Met(service Service) (n int) {
 func (s *Set) of(service Service, who string, r *http.Request) Fault {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	a, ok := s.set[service][who]
-	if !ok {
-		a, ok = s.set[service][""]
-	}
-	if ok && a.meets(r) {
-		return a.Fault
+	now := time.Now()
+	for _, w := range []string{who, ""} {
+		if a, ok := s.set[service][w]; ok && !a.over(now) {
+			if a.meets(r, now) {
+				return a.Fault
+			}
+			break
+		}
 	}
 	return Fault{}
 }

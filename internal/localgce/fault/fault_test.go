@@ -8,6 +8,7 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/quorate/quorate/internal/localgce/fault"
@@ -73,6 +74,46 @@ func TestServicesFail(t *testing.T) {
 	}
 }
 
+// Until a minute's quota is used up, requests pass; then none does until the clock's next minute. A fault for a time
+// ends by itself, and leaves the one that everybody has.
+func TestQuotasAreCountedByTheMinuteAndFaultsEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		faults := &fault.Set{}
+		server := faults.Before(fault.Compute, func(r *http.Request) string { return r.Host },
+			http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+		ask := func(who string) int {
+			w := httptest.NewRecorder()
+			server.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+who+"/", nil))
+			return w.Code
+		}
+		put := func(f fault.Fault) {
+			if err := faults.Put(fault.Compute, f); err != nil {
+				t.Fatal(err)
+			}
+		}
+		want := func(when string, who string, codes ...int) {
+			for n, code := range codes {
+				if got := ask(who); got != code {
+					t.Errorf("%s: %s's request %d: %d, want %d", when, who, n+1, got, code)
+				}
+			}
+		}
+		put(fault.Fault{Kind: "ratelimited", Quota: 2})
+		time.Sleep(time.Until(time.Now().Truncate(time.Minute).Add(time.Minute)))
+		want("at first", "a", 200, 200, 403)
+		time.Sleep(59 * time.Second)
+		want("in the same minute", "b", 403)
+		time.Sleep(time.Second)
+		want("in the next", "b", 200, 200, 403)
+		put(fault.Fault{Who: "a", Kind: "unavailable", For: 10 * time.Minute})
+		time.Sleep(10*time.Minute - 1)
+		want("until its end", "a", 503, 503)
+		want("until its end", "b", 200)
+		time.Sleep(time.Minute)
+		want("after its end", "a", 200, 200, 403)
+	})
+}
+
 func TestFaultsThatMakeNoSenseAreRefused(t *testing.T) {
 	to := func(s fault.Service) func(fault.Fault) error {
 		return func(f fault.Fault) error { return (&fault.Set{}).Put(s, f) }
@@ -89,6 +130,9 @@ func TestFaultsThatMakeNoSenseAreRefused(t *testing.T) {
 			VMs: []string{"x"}, Detached: true}),
 		`compute fault "absent": detached is for`: compute(fault.Fault{Kind: "absent",
 			VMs: []string{"x"}, LastStop: time.Now()}),
+		`compute fault "forbidden": a quota is for ratelimited`:  compute(fault.Fault{Kind: "forbidden", Quota: 1}),
+		`quota 0 and for -1s must not be negative`:               compute(fault.Fault{Kind: "away", For: -time.Second}),
+		`compute: a service that is well is so for longer`:       compute(fault.Fault{For: time.Second}),
 		`service "sql": metadata, compute and storage are known`: other(fault.Fault{Kind: "away"}),
 	} {
 		if err == nil || !strings.Contains(err.Error(), want) {

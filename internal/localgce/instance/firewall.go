@@ -24,22 +24,3 @@ type Ports struct {
 	// Ranges are ports, or FROM-TO; none: all.
 	Ranges []string
 }
-
-// Accounts are the emails of a VM's service accounts: one at most.
-func (i VM) Accounts() []string {
-	for _, shown := range []map[string]any{i.Shown, i.Made.Shown} {
-		list, ok := shown["serviceAccounts"].([]any)
-		if !ok {
-			continue
-		}
-		var out []string
-		for _, a := range list {
-			if fields, ok := a.(map[string]any); ok {
-				email, _ := fields["email"].(string)
-				out = append(out, email)
-			}
-		}
-		return out
-	}
-	return []string{MastersAccount()}
-}

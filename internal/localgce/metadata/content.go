@@ -15,10 +15,11 @@ type named map[string]string
 // treeOf is the metadata server's content below /computeMetadata/v1/, with the keys of its paths.
 func treeOf(i instance.VM) map[string]any {
 	zone := fmt.Sprintf("projects/%d/zones/%s", instance.ProjectNumber, i.Zone)
-	account := map[string]any{
-		"aliases": []string{accountEmail}, "email": instance.MastersAccount(),
-		"scopes": []string{"https://www.googleapis.com/auth/cloud-platform"},
-		"token":  accessToken{},
+	accounts := map[string]any{}
+	for _, a := range i.ServiceAccounts() {
+		account := map[string]any{"aliases": []string{accountEmail}, "email": a.Email, "scopes": a.Scopes,
+			"token": accessToken{}}
+		accounts[accountEmail], accounts[a.Email] = account, account
 	}
 	return map[string]any{
 		"instance": map[string]any{
@@ -35,7 +36,7 @@ func treeOf(i instance.VM) map[string]any {
 			"network-interfaces": []any{interfaceTree(i)},
 			"preempted":          "FALSE",
 			"scheduling":         scheduling(i.Spot),
-			"service-accounts":   map[string]any{accountEmail: account, instance.MastersAccount(): account},
+			"service-accounts":   accounts,
 			"tags":               append([]string{}, i.Made.Tags...),
 			"zone":               zone,
 		},
