@@ -39,12 +39,21 @@ func newServiceAccount(m *Metadata, next http.RoundTripper) *serviceAccount {
 	return &serviceAccount{metadata: m, next: next, lock: make(chan struct{}, 1)}
 }
 
-// RoundTrip implements http.RoundTripper. An answer of 401 (Unauthorized) is followed by one more try where the
-// metadata server has another token by now: a token can end before its time, such as while a VM is suspended.
+// RoundTrip implements http.RoundTripper. A refusal of a VM with narrow access scopes becomes an error.
 func (s *serviceAccount) RoundTrip(req *http.Request) (*http.Response, error) {
 	if !mayCarryToken(req.URL) {
 		return s.next.RoundTrip(req)
 	}
+	res, err := s.send(req)
+	if err != nil || res.StatusCode != http.StatusForbidden {
+		return res, err
+	}
+	return s.scopesChecked(req.Context(), res)
+}
+
+// send sends a request with the token. An answer of 401 (Unauthorized) is followed by one more try where the metadata
+// server has another token by now: a token can end before its time, such as while a VM is suspended.
+func (s *serviceAccount) send(req *http.Request) (*http.Response, error) {
 	token, err := s.current(req.Context(), "")
 	if err != nil {
 		closeBody(req)

@@ -61,6 +61,8 @@ func explain(bucket string, err error) error {
 		return nil
 	}
 	switch code := status(err); {
+	case errors.As(err, new(scopesTooNarrow)):
+		return fmt.Errorf("access denied: %w", inOneLine{err})
 	case code == http.StatusUnauthorized || code == http.StatusForbidden:
 		return fmt.Errorf("access denied (HTTP %d): the service account needs storage.objects.list, get and create "+
 			"on bucket %s, and delete below marks/, snapshots/ and the reports' folder; what was just granted takes "+
@@ -71,6 +73,9 @@ func explain(bucket string, err error) error {
 	}
 	return inOneLine{err}
 }
+
+// scopesTooNarrow marks a refusal that IAM has no part in: gce.Metadata's Client knows it, and says what to do.
+type scopesTooNarrow interface{ NarrowScopes() }
 
 // inOneLine leaves out of an error what net/http and Google's client add for programmers: the request's URL, lines.
 type inOneLine struct{ error }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"time"
@@ -80,10 +81,12 @@ func (k kmsKey) askOnce(ctx context.Context, verb string, data []byte) (answer k
 // has said nothing about the bundle. Nor has one that refuses the caller: Google's permissions take effect minutes
 // after they were granted, so the first boot of a cluster may come too early.
 func keyAnswer(err error) error {
-	switch status(err) {
-	case http.StatusBadRequest, http.StatusNotFound:
+	switch code := status(err); {
+	case code == http.StatusBadRequest || code == http.StatusNotFound:
 		return marked{err, ErrSealKey}
-	case http.StatusForbidden:
+	case errors.As(err, new(scopesTooNarrow)):
+		return fmt.Errorf("access denied: %w", err)
+	case code == http.StatusForbidden:
 		return fmt.Errorf("access denied (HTTP 403): the service account may not use the key, or not yet: a permission "+
 			"takes effect within 7 minutes of being granted, at times later: %w", err)
 	}
