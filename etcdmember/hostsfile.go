@@ -1,6 +1,7 @@
 package etcdmember
 
 import (
+	"net/netip"
 	"net/url"
 	"slices"
 	"strings"
@@ -33,9 +34,9 @@ func keepHosts(cfg Config, v record.View) {
 	}
 }
 
-// unnamed are the hosts of the members' peer URLs that the hosts file does not know.
-func unnamed(hostsFile string, members []table.Member) map[string]bool {
-	out, known := map[string]bool{}, hosts.Read(hostsFile)
+// unnamed are the hosts of the members' peer URLs that are not among the names of a hosts file.
+func unnamed(known map[string]netip.Addr, members []table.Member) map[string]bool {
+	out := map[string]bool{}
 	for _, e := range members {
 		for _, raw := range e.PeerURLs {
 			u, err := url.Parse(raw)

@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/quorate/quorate/etcdmember/hosts"
 	"github.com/quorate/quorate/etcdmember/member"
 	"github.com/quorate/quorate/etcdmember/table"
 	"github.com/quorate/quorate/internal/record"
@@ -125,7 +126,7 @@ func (k *keeper) afterRound(now time.Time) time.Time {
 // unknownPeer reports whether the list names a peer that the hosts file does not know: a replica that joins is in the
 // record before it is in the list.
 func (k *keeper) unknownPeer(s table.MemberStatus) bool {
-	for name := range unnamed(k.cfg.HostsFile, s.Members) {
+	for name := range unnamed(hosts.Read(k.cfg.HostsFile), s.Members) {
 		if !k.unresolved[name] {
 			return true
 		}
@@ -152,7 +153,7 @@ func (k *keeper) reconcile(ctx context.Context, s table.MemberStatus) error {
 	}
 	k.round.noteDisk(ctx, f)
 	k.noteLeaving(f, s)
-	k.unresolved, k.listed = unnamed(k.cfg.HostsFile, s.Members), map[record.MemberID]bool{}
+	k.unresolved, k.listed = unnamed(k.round.named, s.Members), map[record.MemberID]bool{}
 	for _, e := range s.Members {
 		k.listed[e.ID] = true
 	}

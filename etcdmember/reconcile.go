@@ -3,9 +3,11 @@ package etcdmember
 import (
 	"context"
 	"fmt"
+	"net/netip"
 	"time"
 
 	"github.com/quorate/quorate/etcdmember/acts"
+	"github.com/quorate/quorate/etcdmember/hosts"
 	"github.com/quorate/quorate/etcdmember/table"
 	"github.com/quorate/quorate/internal/record"
 	"github.com/quorate/quorate/internal/replica"
@@ -21,6 +23,9 @@ type reconciler struct {
 	steps    *diskSteps
 	actor    acts.Actor
 	reported *lastReported
+	// named is what the hosts file had right after the last round wrote it: what another writer loses of it during the
+	// round, the next tick misses.
+	named map[string]netip.Addr
 }
 
 // observe is what a decision is made of. It never fails: what could not be read is a fact too. Each step is decided on
@@ -43,6 +48,7 @@ func (r *reconciler) prepare(f *table.Facts) {
 		f.Agent, f.AgentErr = r.disk.agent.File, r.disk.agent.Err
 		keepHosts(r.cfg, f.Record)
 	}
+	r.named = hosts.Read(r.cfg.HostsFile)
 	r.clearOvertaken(*f)
 }
 
