@@ -2,9 +2,11 @@ package etcdmember
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/quorate/quorate/etcdmember/explain"
+	"github.com/quorate/quorate/etcdmember/member"
 	"github.com/quorate/quorate/etcdmember/table"
 	"github.com/quorate/quorate/internal/record"
 )
@@ -142,9 +144,12 @@ func (m *Membership) Report(ctx context.Context) Report {
 	return r
 }
 
-// memberReports lists the members.
+// memberReports lists the members; none while this one has applied nothing, and knows its own configuration alone.
 func memberReports(s table.MemberStatus) []MemberReport {
 	out := []MemberReport{}
+	if slices.ContainsFunc(s.Members, func(e table.Member) bool { return member.IsConfigured(e.Name, e.ID) }) {
+		return out
+	}
 	for _, e := range s.Members {
 		r := MemberReport{Name: e.Name, ID: e.ID.String(), Role: "voter", Leader: e.ID == s.Leader,
 			Started: e.Started()}

@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/quorate/quorate/etcdmember/leader"
+	"github.com/quorate/quorate/etcdmember/member"
 	"github.com/quorate/quorate/etcdmember/table"
 	"github.com/quorate/quorate/internal/record"
 )
@@ -85,5 +86,15 @@ func TestTheLagIsWhatTheLeaderKnows(t *testing.T) {
 	}
 	if d := cmp.Diff(want, memberReports(s)); d != "" {
 		t.Errorf("-want +got\n%s", d)
+	}
+}
+
+// A learner that has not caught up knows its own configuration alone, in which every member is a voter.
+func TestAJoinersConfigurationIsNotReported(t *testing.T) {
+	for _, name := range []string{"member-b1", member.NotStarted + "b1"} {
+		s := table.MemberStatus{MemberID: 0xa1, Members: []table.Member{{ID: 0xa1, Name: "a"}, {ID: 0xb1, Name: name}}}
+		if got := memberReports(s); got == nil || len(got) > 0 {
+			t.Errorf("%s: %+v", name, got)
+		}
 	}
 }

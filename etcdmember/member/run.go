@@ -233,7 +233,7 @@ func (c *Config) takeList(list []*membership.Member) (own record.MemberID, err e
 	taken := map[string]string{}
 	for _, m := range list {
 		id := record.MemberID(m.ID)
-		name := "member-" + id.String()
+		name := inList + id.String()
 		switch {
 		case len(m.PeerURLs) == 0:
 			continue

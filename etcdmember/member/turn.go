@@ -13,8 +13,18 @@ import (
 	"github.com/quorate/quorate/internal/record"
 )
 
-// NotStarted begins the name, in a joiner's configuration, of a member that was added and has not started.
-const NotStarted = "not-started-"
+// NotStarted begins the name, in a joiner's configuration, of a member that was added and has not started, and inList
+// that of any other.
+const (
+	NotStarted = "not-started-"
+	inList     = "member-"
+)
+
+// IsConfigured reports whether a member's name is one of a joiner's configuration. Until it has applied its first entry
+// etcd answers with that, and calls all that it lists voters.
+func IsConfigured(name string, id record.MemberID) bool {
+	return name == NotStarted+id.String() || name == inList+id.String()
+}
 
 // goFirst are the peer URLs of the members that were added, have not started, and go before this one: those with a
 // smaller id.
