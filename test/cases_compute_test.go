@@ -2,6 +2,8 @@ package test
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -60,4 +62,118 @@ func TestADataDiskOfTwoWriters(t *testing.T) {
 	}
 	c.must(t, c.SetFault(localgce.Compute, localgce.Fault{Who: vm}))
 	await(t, "whole, without a hand", c.membersWhole)
+}
+
+// A zone that fails takes its VM, in silence, and its part of the Compute API. The others serve on, and nobody is
+// removed on so little; when the zone is back, the same member goes on.
+func TestAZoneThatFails(t *testing.T) {
+	t.Parallel()
+	c, l := threeMembers(t)
+	vm := c.leader(t)
+	before, err := c.status(vm)
+	c.must(t, err)
+	c.must(t, c.SetFault(localgce.Compute, localgce.Fault{Kind: "unreachable", Zone: c.vm(vm).Zone}))
+	c.must(t, c.FreezeVM(t.Context(), vm))
+	since := time.Now()
+	await(t, "clients go on", func() error { return l.goOn(since.Add(20 * time.Second)) })
+	if s, err := c.status(c.others(vm)[0]); err != nil || len(voters(s)) != 3 {
+		t.Errorf("the others see %+v, %v", s.Etcd.Members, err)
+	}
+	c.must(t, c.ThawVM(t.Context(), vm))
+	c.must(t, c.SetFault(localgce.Compute, localgce.Fault{}))
+	await(t, "whole", c.membersWhole)
+	if after, err := c.status(vm); err != nil || after.Etcd.Member != before.Etcd.Member ||
+		after.Replica.Incarnation != before.Replica.Incarnation {
+		t.Errorf("after: %+v %+v, %v; before: %+v", after.Replica, after.Etcd, err, before.Replica)
+	}
+	c.invariants(t, l)
+}
+
+// What was granted a minute ago is refused for minutes: a first boot comes too early for the record, says so, and goes
+// on by itself.
+func TestPermissionsThatAreLateHoldUpAFirstBootAndNoMore(t *testing.T) {
+	t.Parallel()
+	c := bare(t, plan{vms: threeVMs, noRecord: true})
+	for _, vm := range c.vms {
+		c.must(t, c.SetFault(localgce.Storage, localgce.Fault{Who: vm, Kind: "forbidden", For: 20 * time.Second}))
+	}
+	c.initRecord(t)
+	for _, vm := range c.vms {
+		await(t, vm+" says that a permission may be late", func() error {
+			return c.waitSays(vm, "record-unreadable", "access denied (HTTP 403)", "takes effect within 7 minutes")
+		})
+	}
+	await(t, "whole, without a hand", c.membersWhole)
+}
+
+// Access scopes cap what IAM grants. A VM that was made with the usual ones reads the record and writes nothing; it
+// names them, and is whole again once it has the scope that leaves it to IAM.
+func TestAVMWithNarrowScopesNamesThem(t *testing.T) {
+	t.Parallel()
+	c, l := threeMembers(t)
+	vm := c.follower(t)
+	restart := func(scopes ...string) {
+		c.must(t, c.StopVM(t.Context(), vm))
+		c.must(t, c.SetScopes(vm, scopes))
+		c.must(t, c.StartVM(t.Context(), vm))
+	}
+	restart("devstorage.read_only", "logging.write")
+	await(t, vm+" names them", func() error {
+		return c.waitSays(vm, "", "lack cloud-platform (it has: devstorage.read_only, logging.write)",
+			"--scopes=cloud-platform")
+	})
+	restart("cloud-platform")
+	await(t, "whole", c.membersWhole)
+	c.invariants(t, l)
+}
+
+// A project's quota is counted by the minute. Where it is small, what waits for lists of VMs takes minutes, and comes
+// to an end.
+func TestASmallQuotaOfRequestsSlowsARepairAndNoMore(t *testing.T) {
+	t.Parallel()
+	c := bare(t, plan{vms: threeVMs, noRecord: true})
+	c.must(t, c.SetFault(localgce.Compute, localgce.Fault{Kind: "ratelimited", Quota: 12}))
+	c.initRecord(t)
+	awaitWithin(t, 2*patience, "whole", c.membersWhole)
+	c.must(t, wipe(c)(t.Context(), c.follower(t)))
+	awaitWithin(t, 2*patience, "whole again", c.membersWhole)
+	// Who was refused asks again in the next minute, and not sooner.
+	if n := c.FaultsMet(localgce.Compute); n == 0 || n > 60 {
+		t.Errorf("%d requests were refused", n)
+	}
+}
+
+// A regional disk is in no zone, and its id is known all the same. It goes with its VM as any other.
+func TestARegionalDataDisk(t *testing.T) {
+	t.Parallel()
+	c := bare(t, plan{vms: threeVMs, noRecord: true})
+	c.must(t, c.SetFault(localgce.Compute, localgce.Fault{Kind: "regional", VMs: c.vms}))
+	c.initRecord(t)
+	known := func() error {
+		for _, vm := range c.vms {
+			if s, err := c.status(vm); err != nil || s.Replica.DiskIDUnknown || s.Replica.DiskID != c.vm(vm).DiskID {
+				return fmt.Errorf("%s has disk %q, unknown %t, want %s, %w", vm, s.Replica.DiskID,
+					s.Replica.DiskIDUnknown, c.vm(vm).DiskID, err)
+			}
+		}
+		return c.membersWhole()
+	}
+	await(t, "whole, and each knows its disk", known)
+	c.must(t, wipe(c)(t.Context(), c.follower(t)))
+	await(t, "so again", known)
+}
+
+// waitSays says whether a VM has a wait of that name, or of any, whose reason has all of the words.
+func (c *cluster) waitSays(vm, name string, words ...string) error {
+	s, err := c.status(vm)
+	if err != nil {
+		return err
+	}
+	for _, b := range s.Blocked {
+		missing := slices.DeleteFunc(slices.Clone(words), func(w string) bool { return strings.Contains(b.Reason, w) })
+		if (name == "" || b.Name == name) && len(missing) == 0 {
+			return nil
+		}
+	}
+	return fmt.Errorf("%s is in phase %s, blocked %+v; want %s with %q", vm, s.Replica.Phase, s.Blocked, name, words)
 }

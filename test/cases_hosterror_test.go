@@ -114,6 +114,11 @@ func TestARestoreDoesNotTakeTheComputeAPIsWordAlone(t *testing.T) {
 		"TERMINATED just now and then absent with its disk attached": {says: []wordOfAPI{
 			{localgce.Fault{Kind: "terminated"}, time.Second, "its VM is said to be stopped"},
 			{localgce.Fault{Kind: "absent"}, 0, "is attached to it"}}},
+		"in states that prove nothing": {says: []wordOfAPI{
+			{localgce.Fault{Kind: "suspended"}, 0, "SUSPENDED"},
+			{localgce.Fault{Kind: "pending_stop"}, 0, "PENDING_STOP"},
+			{localgce.Fault{Kind: "repairing"}, 0, "REPAIRING"},
+			{localgce.Fault{Kind: "deprovisioning"}, 0, "DEPROVISIONING"}}},
 		"TERMINATED long ago": {[]wordOfAPI{
 			{localgce.Fault{Kind: "terminated"}, 10 * time.Minute, "no further mark"}}, true},
 		"STOPPED long ago": {[]wordOfAPI{
@@ -183,22 +188,7 @@ func TestARestoreDoesNotTakeTheComputeAPIsWordAlone(t *testing.T) {
 
 // restoreWaits says whether the restore at a VM waits for less than all of the words.
 func (c *cluster) restoreWaits(vm string, words ...string) error {
-	s, err := c.status(vm)
-	if err != nil {
-		return err
-	}
-	for _, b := range s.Blocked {
-		if b.Name != "restore-waits" {
-			continue
-		}
-		for _, word := range words {
-			if !strings.Contains(b.Reason, word) {
-				return fmt.Errorf("%s waits, and does not say %q: %s", vm, word, b.Reason)
-			}
-		}
-		return nil
-	}
-	return fmt.Errorf("%s is in phase %s, blocked %+v", vm, s.Replica.Phase, s.Blocked)
+	return c.waitSays(vm, "restore-waits", words...)
 }
 
 // A boot that the Compute API does not answer goes on without its data disk's id. It learns it later, and completes its

@@ -34,6 +34,8 @@ const (
 // plan says which cluster a scenario wants.
 type plan struct {
 	vms []string // each in a zone of its own
+	// spot is the one of them that is a Spot VM.
+	spot string
 	// always: `make test` has it too, which shows in five minutes that the parts fit. The others are `make cases`.
 	always bool
 	// replicas is what the Cluster document asks for: as many as there are VMs where it is 0.
@@ -209,7 +211,8 @@ func (c *cluster) project() localgce.Config {
 		conf.Binds = append(conf.Binds, localgce.Bind{Host: c.machine.folder, Guest: machineFolder, ReadOnly: true})
 	}
 	for i, name := range c.vms {
-		conf.VMs = append(conf.VMs, localgce.VMConfig{Name: name, Zone: "us-central1-" + string(rune('a'+i))})
+		conf.VMs = append(conf.VMs, localgce.VMConfig{Name: name, Zone: "us-central1-" + string(rune('a'+i)),
+			Spot: name == c.spot})
 	}
 	return conf
 }
