@@ -29,6 +29,9 @@ const (
 	// loadOff is how long a master is away, which a VM of GCE is at least, and loadAfter how long its nodes are watched
 	// from then on: what they had with it they miss within 45 s (client-go's ping after 30 s of silence, and 15 s).
 	loadOff, loadAfter = 30 * time.Second, time.Minute
+	// loadRecent is within which each kubelet has asked something over each of its connections: it renews its lease
+	// every 10 s.
+	loadRecent = 30 * time.Second
 )
 
 // crowd is how many nodes come within which time, how many pods wait for them, and the document's profile of elections.

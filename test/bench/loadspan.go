@@ -22,10 +22,13 @@ import (
 func (l *loaded) span(ctx context.Context, what string, vm *localgce.VMStatus, do func(context.Context) error) (span,
 	error) {
 	s := span{What: what}
-	lost := map[string]bool{} // connections that lead to the master that goes
+	lost := map[string]bool{} // clients that have a connection to the master that goes
 	if vm != nil {
 		for _, who := range l.connections() {
 			lost[who] = l.meter.Master(who) == vm.Address
+		}
+		for _, r := range l.meter.Requests(time.Now().Add(-loadRecent), time.Now()) {
+			lost[r.Who] = lost[r.Who] || r.Master == vm.Address
 		}
 	}
 	restarts, err := l.restarts(ctx, vm)
@@ -61,7 +64,9 @@ func (l *loaded) span(ctx context.Context, what string, vm *localgce.VMStatus, d
 	slices.Sort(s.Restarts)
 	for _, b := range l.watches.Breaks(from, to) {
 		s.Broken++
-		if vm == nil || b.Master != vm.Address { // a connection that is closed in order keeps its watches
+		// A connection that is closed in order keeps its watches. One that answers no heartbeat makes its client close
+		// all that it has, as a kubelet does, and with them the watches that it has begun elsewhere by then.
+		if vm == nil || b.Master != vm.Address && !lost[b.Who] {
 			s.BrokenElsewhere++
 		}
 	}

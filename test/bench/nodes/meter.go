@@ -33,6 +33,8 @@ type Request struct {
 	Write bool
 	Began time.Time
 	Took  time.Duration // until the answer's header
+	// Master is the address of the one that answered; empty: none did.
+	Master string
 	// Deferred: it was answered that the client is to ask again soon, which client-go does by itself, up to ten times.
 	Deferred bool
 	// Cause is why it failed, in words that many have in common; empty: it did not.
@@ -92,10 +94,11 @@ func (m *metered) RoundTrip(r *http.Request) (*http.Response, error) {
 		Took: time.Since(began), Deferred: deferred(resp, err), Cause: cause(resp, err)}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.requests = append(m.requests, done)
 	if resp != nil && resp.TLS != nil && len(resp.TLS.PeerCertificates) > 0 {
-		m.masters[m.who] = m.masterOf(resp.TLS.PeerCertificates[0].IPAddresses)
+		done.Master = m.masterOf(resp.TLS.PeerCertificates[0].IPAddresses)
+		m.masters[m.who] = done.Master
 	}
+	m.requests = append(m.requests, done)
 	return resp, err
 }
 
