@@ -3,7 +3,7 @@
 # util-linux (losetup, nsenter), e2fsprogs (mkfs.ext4), xfsprogs (mkfs.xfs), curl and git. Go itself is the one thing that must be there before: 1.21 or
 # newer, which fetches the version that go.mod asks for.
 #
-#   images/deps.sh [guest]        guest: qemu as well, for the one test in `make chaos` that emulates a machine;
+#   images/deps.sh [guest]        guest: qemu as well, for the one test in `make rounds` that emulates a machine;
 #                                 with ARCH=arm64 the one that emulates a machine of arm64, for `make image-test ARCH=arm64`
 set -euo pipefail
 declare -A package=([ip]=iproute2 [nft]=nftables [losetup]=util-linux [nsenter]=util-linux [mount]=mount [mkfs.ext4]=e2fsprogs [mkfs.xfs]=xfsprogs [git]=git [curl]=curl)

@@ -12,8 +12,8 @@ import (
 	"github.com/quorate/quorate/internal/replica"
 )
 
-// chaos lets the scenarios take the many rounds that find rare faults: QUORATE_CHAOS=1, which `make chaos` sets.
-// Without it each takes as few rounds as show that the scenario works at all.
+// chaos lets the scenarios take the many rounds that find rare faults: QUORATE_CHAOS=1, which `make chaos` and `make
+// rounds` set. Without it each takes as few rounds as show that the scenario works at all.
 var chaos = os.Getenv("QUORATE_CHAOS") == "1"
 
 // likeGoogle says that the Compute API and the bucket take the time that Google's take: QUORATE_TIMES=google. Else they
