@@ -55,7 +55,7 @@ func TestAnAnswerWithoutTheTimeIsAnError(t *testing.T) {
 	} {
 		f := newFakeMetadata(t)
 		f.setFault(c.answer)
-		at, err := f.dial(300 * time.Millisecond).Time(t.Context())
+		at, err := f.dial(3 * time.Second).Time(t.Context())
 		if !errors.Is(err, ErrMetadata) || !strings.Contains(err.Error(), c.want) ||
 			!strings.Contains(err.Error(), "for the time") || !at.IsZero() {
 			t.Errorf("%s: %s, %v", name, at, err)

@@ -138,7 +138,7 @@ func TestSpot(t *testing.T) {
 func TestAccount(t *testing.T) {
 	t.Parallel()
 	f := newFakeMetadata(t)
-	m := f.dial(50 * time.Millisecond)
+	m := f.dial(3 * time.Second)
 	if account, err := m.Account(t.Context()); err == nil {
 		t.Errorf("a VM without a service account acts as %q", account)
 	}
