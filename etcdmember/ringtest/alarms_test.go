@@ -147,6 +147,7 @@ func TestAFullClusterHealsOnceThereIsHistoryToGiveUp(t *testing.T) {
 }
 
 func TestTwoMembersThatDifferAreLeftAlone(t *testing.T) {
+	realtest.OnlyInCases(t)
 	if !etcdtest.InOwnNetwork(t) {
 		return
 	}

@@ -15,6 +15,7 @@ import (
 
 	"github.com/quorate/quorate/etcdmember/etcdtest"
 	"github.com/quorate/quorate/etcdmember/table"
+	"github.com/quorate/quorate/internal/realtest"
 	"github.com/quorate/quorate/internal/record"
 	"github.com/quorate/quorate/internal/replica"
 )
@@ -123,6 +124,7 @@ func TestAMemberOfTheVersionBeforeDoesNotStartOnOurDirectory(t *testing.T) {
 // etcd itself would make a member of the next minor version a voter. Our leader does not, says so, and does once it is
 // of the others' version.
 func TestALearnerOfTheVersionAfterIsNotPromoted(t *testing.T) {
+	realtest.OnlyInCases(t)
 	if !etcdtest.InOwnNetwork(t) {
 		return
 	}
