@@ -150,8 +150,8 @@ func TestComputeAPIFailsForOneCaller(t *testing.T) {
 	base := "/usr/local/bin/tiny tiny get " + w.Status().ComputeEndpoint + "projects/quorate-local/"
 	list, get := base+"aggregated/instances", base+"zones/us-central1-b/instances/b"
 	w.refused("no vm is named", w.SetFault(localgce.Compute, localgce.Fault{Kind: "forbidden", Who: "c"}))
-	w.refused("multiwriter, shared need some", w.SetFault(localgce.Compute, localgce.Fault{Kind: "missing"}))
-	w.refused("multiwriter, shared need some", w.SetFault(localgce.Compute, localgce.Fault{Kind: "unlisted"}))
+	w.refused("deprovisioning need some", w.SetFault(localgce.Compute, localgce.Fault{Kind: "missing"}))
+	w.refused("deprovisioning need some", w.SetFault(localgce.Compute, localgce.Fault{Kind: "unlisted"}))
 	w.do(w.SetFault(localgce.Compute, localgce.Fault{Kind: "notfound", Who: "a"}))
 	if a, b := w.must("a", list), w.must("b", list); !strings.Contains(a, `"code":404`) ||
 		!strings.Contains(b, `"name":"a"`) {
