@@ -7,6 +7,8 @@ import (
 
 	"cloud.google.com/go/auth"
 	"cloud.google.com/go/auth/credentials/impersonate"
+
+	"github.com/quorate/quorate/internal/setup"
 )
 
 // ImpersonatingClient sends requests to Google's services as a service account, for a person who may create tokens for
@@ -19,7 +21,7 @@ func impersonating(account string, next http.RoundTripper) *userCredentials {
 	person := direct(tokenAnswers{account, &userCredentials{next: next}})
 	return &userCredentials{next: next, detect: func() (*auth.Credentials, error) {
 		return impersonate.NewCredentials(&impersonate.CredentialsOptions{TargetPrincipal: account,
-			Scopes: []string{cloudScope}, Client: person})
+			Scopes: []string{setup.CloudScope}, Client: person})
 	}}
 }
 

@@ -1,20 +1,18 @@
 package gce
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"net/http"
-	"path"
-	"slices"
-	"strings"
 
 	"google.golang.org/api/googleapi"
+
+	"github.com/quorate/quorate/internal/setup"
 )
 
-// narrowScopes is a 403 to a VM whose access scopes do not have cloud-platform: they cap what IAM grants, and Google's
-// own words name neither them nor which there are. It is the answer for all that looks for one (googleapi.Error).
+// narrowScopes is a 403 to a VM whose access scopes lack cloud-platform, which cap what IAM grants. Google's own words
+// do not say which there are. Whoever looks for the answer (googleapi.Error) finds it in here.
 type narrowScopes struct{ status *googleapi.Error }
 
 // Error says which scopes there are, and what to do.
@@ -25,14 +23,19 @@ func (n narrowScopes) Error() string {
 // Unwrap is the answer.
 func (n narrowScopes) Unwrap() error { return n.status }
 
-// NarrowScopes is the mark by which a user of Client knows that not IAM is to be changed.
+// NarrowScopes is the mark by which a user of Client knows that the VM's scopes have to be widened before IAM can
+// matter.
 func (narrowScopes) NarrowScopes() {}
 
 // scopesChecked is a refusal as it is, or as an error where the VM's scopes are too narrow. Where the metadata server
 // does not say them, the answer stands for itself.
 func (s *serviceAccount) scopesChecked(ctx context.Context, res *http.Response) (*http.Response, error) {
 	scopes, err := s.metadata.scopes(ctx)
-	if err != nil || slices.Contains(scopes, cloudScope) {
+	if err != nil {
+		return res, nil
+	}
+	has, narrow := setup.NarrowScopes(scopes)
+	if !narrow {
 		return res, nil
 	}
 	defer res.Body.Close()
@@ -40,19 +43,8 @@ func (s *serviceAccount) scopesChecked(ctx context.Context, res *http.Response) 
 	_ = errors.As(googleapi.CheckResponse(res), &status)
 	status.Message = fmt.Sprintf("this VM's access scopes lack cloud-platform (it has: %s). They cap what IAM grants. "+
 		"Stop the VM, gcloud compute instances set-service-account NAME --scopes=cloud-platform, and start it. "+
-		"Google says: %s", cmp.Or(short(scopes), "none"), text(status))
+		"Google says: %s", has, text(status))
 	return nil, narrowScopes{status}
-}
-
-// short are scopes by their names.
-func short(scopes []string) string {
-	var names []string
-	for _, s := range scopes {
-		if s != "" {
-			names = append(names, path.Base(s))
-		}
-	}
-	return strings.Join(names, ", ")
 }
 
 // scopes are the access scopes of the VM's service account, as URLs.

@@ -6,6 +6,8 @@ import (
 	"slices"
 
 	"google.golang.org/api/compute/v1"
+
+	"github.com/quorate/quorate/internal/setup"
 )
 
 // DiskSpec is a disk that is to be made.
@@ -103,7 +105,7 @@ func (c *Operator) instance(zone string, v VMSpec) (*compute.Instance, error) {
 			DeviceName: v.DeviceName, Mode: "READ_WRITE", ForceSendFields: []string{"AutoDelete"}})
 	}
 	if v.ServiceAccount != "" {
-		out.ServiceAccounts = []*compute.ServiceAccount{{Email: v.ServiceAccount, Scopes: []string{cloudScope}}}
+		out.ServiceAccounts = []*compute.ServiceAccount{{Email: v.ServiceAccount, Scopes: []string{setup.CloudScope}}}
 	}
 	if len(v.Tags) > 0 {
 		out.Tags = &compute.Tags{Items: v.Tags}

@@ -9,10 +9,9 @@ import (
 
 	"cloud.google.com/go/auth"
 	"cloud.google.com/go/auth/credentials"
-)
 
-// cloudScope is the scope of an operator's token. What it may do is decided by IAM alone.
-const cloudScope = "https://www.googleapis.com/auth/cloud-platform"
+	"github.com/quorate/quorate/internal/setup"
+)
 
 // UserClient sends requests to Google's services as whoever Google's application default credentials stand for. It is
 // for operators' commands; an agent uses Metadata.Client. The credentials are looked for at the first request that
@@ -74,7 +73,7 @@ func (u *userCredentials) find() (*auth.Credentials, error) {
 	detect := u.detect
 	if detect == nil {
 		detect = func() (*auth.Credentials, error) {
-			return credentials.DetectDefault(&credentials.DetectOptions{Scopes: []string{cloudScope}})
+			return credentials.DetectDefault(&credentials.DetectOptions{Scopes: []string{setup.CloudScope}})
 		}
 	}
 	found, err := detect()

@@ -2,7 +2,6 @@ package setup
 
 import (
 	"fmt"
-	"path"
 	"slices"
 	"strings"
 	"time"
@@ -11,8 +10,6 @@ import (
 )
 
 const (
-	// cloudScope leaves it to IAM what a VM may do: the narrower scopes cap it.
-	cloudScope = "https://www.googleapis.com/auth/cloud-platform"
 	// slowList is what a list of the region's VMs may take before the agents' proofs take long.
 	slowList = 5 * time.Second
 	// hostErrorTimeout is the shortest that Google allows.
@@ -116,18 +113,14 @@ func (l *list) master(f Facts, vm VM) {
 
 // account judges the identity of a VM.
 func (l *list) account(vm VM, name string) {
+	has, narrow := NarrowScopes(vm.Scopes)
 	switch {
 	case vm.Account == "":
 		l.add(record.Fail, subjectMasters, fmt.Sprintf("%s has no service account", vm.Place),
 			"It can ask Google for nothing: no record, no key, no list of VMs.", "gcloud compute instances stop "+name,
 			"gcloud compute instances set-service-account "+name+" --service-account=ACCOUNT --scopes=cloud-platform")
-	case !slices.Contains(vm.Scopes, cloudScope):
-		var short []string
-		for _, s := range vm.Scopes {
-			short = append(short, path.Base(s))
-		}
-		l.add(record.Fail, subjectMasters, fmt.Sprintf("%s lacks the scope cloud-platform (it has: %s)", vm.Place,
-			strings.Join(short, ", ")),
+	case narrow:
+		l.add(record.Fail, subjectMasters, fmt.Sprintf("%s lacks the scope cloud-platform (it has: %s)", vm.Place, has),
 			"Scopes cap what IAM allows: requests are refused with 403, whatever the account's roles are.",
 			"gcloud compute instances stop "+name,
 			"gcloud compute instances set-service-account "+name+" --service-account="+vm.Account+" "+

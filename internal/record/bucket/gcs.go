@@ -74,7 +74,8 @@ func explain(bucket string, err error) error {
 	return inOneLine{err}
 }
 
-// scopesTooNarrow marks a refusal that IAM has no part in: gce.Metadata's Client knows it, and says what to do.
+// scopesTooNarrow marks a refusal of a VM whose access scopes lack what quorate needs. Such an error of gce.Metadata's
+// Client says what to do, and advice about IAM would lead astray.
 type scopesTooNarrow interface{ NarrowScopes() }
 
 // inOneLine leaves out of an error what net/http and Google's client add for programmers: the request's URL, lines.

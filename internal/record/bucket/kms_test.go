@@ -12,6 +12,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"google.golang.org/api/googleapi"
+
 	"github.com/quorate/quorate/internal/record"
 )
 
@@ -124,6 +126,28 @@ func TestWhoseFaultAnErrorOfCloudKMSIs(t *testing.T) {
 				t.Errorf("%d: %v: want a permission that may be late", status, readErr)
 			}
 		})
+	}
+}
+
+// narrow is the error that a VM's client makes of a refusal, where the VM's access scopes are too narrow.
+type narrow struct{ error }
+
+func (narrow) NarrowScopes()   {}
+func (n narrow) Unwrap() error { return n.error }
+
+// Who lacks a scope is not sent to IAM: neither for the record nor for the key.
+func TestNarrowScopesAreNotExplainedByIAM(t *testing.T) {
+	denied := &googleapi.Error{Code: http.StatusForbidden, Message: "the VM lacks a scope"}
+	for name, explain := range map[string]func(error) error{
+		"the record": func(err error) error { return explain("b", err) }, "the key": keyAnswer} {
+		err := explain(narrow{denied})
+		if text := err.Error(); strings.Contains(text, "service account") || !strings.Contains(text, "lacks a scope") ||
+			status(err) != http.StatusForbidden || errors.Is(err, ErrSealKey) {
+			t.Errorf("%s: %v", name, err)
+		}
+		if err := explain(denied); !strings.Contains(err.Error(), "service account") {
+			t.Errorf("%s, with all scopes: %v", name, err)
+		}
 	}
 }
 
