@@ -1,10 +1,11 @@
 package localgce
 
 import (
+	"fmt"
 	"net/http"
 	"path"
+	"regexp"
 	"slices"
-	"strings"
 
 	"github.com/quorate/quorate/internal/localgce/answer"
 	"github.com/quorate/quorate/internal/localgce/fault"
@@ -20,12 +21,18 @@ var (
 		fault.Storage: {"cloud-platform.read-only", "devstorage.read_only"}}
 )
 
-// SetScopes gives the tokens of a VM that is off other access scopes, such as cloud-platform: their names, or their
-// URLs (instances.setServiceAccount).
+// scopeName is an access scope without the first part of its URL.
+var scopeName = regexp.MustCompile(`^[a-z][-_.a-z]*$`)
+
+// SetScopes gives the tokens of a VM that is off other access scopes, by their names, such as cloud-platform
+// (instances.setServiceAccount).
 func (p *Project) SetScopes(name string, scopes []string) error {
 	urls := []string{}
 	for _, s := range scopes {
-		urls = append(urls, strings.TrimSuffix(instance.CloudScope, path.Base(instance.CloudScope))+path.Base(s))
+		if !scopeName.MatchString(s) {
+			return fmt.Errorf("access scope %q: a name such as cloud-platform or devstorage.read_only is needed", s)
+		}
+		urls = append(urls, "https://www.googleapis.com/auth/"+s)
 	}
 	err := p.operate(name, statusTerminated, func(v *vm) error {
 		p.mu.Lock()

@@ -209,10 +209,10 @@ func (s *Set) Put(service Service, f Fault) error {
 		delete(s.set, service)
 	case f.Kind == "":
 		delete(s.set[service], f.Who)
-	case s.set[service] == nil:
-		s.set[service] = map[string]*armed{}
-		fallthrough
 	default:
+		if s.set[service] == nil {
+			s.set[service] = map[string]*armed{}
+		}
 		s.set[service][f.Who] = &armed{Fault: f, since: time.Now()}
 	}
 	return nil
