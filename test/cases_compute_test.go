@@ -163,7 +163,7 @@ func TestARegionalDataDisk(t *testing.T) {
 	await(t, "so again", known)
 }
 
-// waitSays says whether a VM has a wait of that name, or of any, whose reason has all of the words.
+// waitSays says what is missing to a VM with a wait of that name, or of any, whose reason has all of the words.
 func (c *cluster) waitSays(vm, name string, words ...string) error {
 	s, err := c.status(vm)
 	if err != nil {

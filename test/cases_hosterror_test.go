@@ -186,7 +186,7 @@ func TestARestoreDoesNotTakeTheComputeAPIsWordAlone(t *testing.T) {
 	}
 }
 
-// restoreWaits says whether the restore at a VM waits for less than all of the words.
+// restoreWaits says what is missing to a VM whose restore waits, with all of the words in the reason.
 func (c *cluster) restoreWaits(vm string, words ...string) error {
 	return c.waitSays(vm, "restore-waits", words...)
 }
