@@ -264,13 +264,13 @@ func (a *Agent) live(ctx context.Context, end context.CancelCauseFunc) error {
 	defer background(ctx, func(ctx context.Context) { a.document.keep(ctx, a.cfg.Metadata) })()
 	defer background(ctx, a.nodeEvents.Run)()
 	defer a.kubelet.Keep(ctx, a.document.kubelet, a.document.changed)()
+	defer a.learnDisk(ctx, self)()
 	if self, err = enter(ctx, a.progress, PhaseDataDisk, self, a.awaitDisk); err != nil {
 		return err
 	}
 	a.keepLastWords(self)
 	defer background(ctx, func(ctx context.Context) { a.disk.WatchRoom(ctx, self.cluster.Etcd.DataDir) })()
 	a.readPrograms(ctx, self)
-	defer a.learnDisk(ctx, self)()
 	recorded, err := enter(ctx, a.progress, PhaseRecord, self, a.readRecord)
 	if err != nil {
 		return err

@@ -104,7 +104,8 @@ func (a *Agent) awaitDisk(ctx context.Context, in identified) (identified, error
 	return in, a.accounts.OpenFolders(in.cluster.Etcd.DataDir)
 }
 
-// learnDisk has the disk's id learned, and remembered for the rest of this boot. It waits for it only a moment.
+// learnDisk has the disk's id learned, and remembered for the rest of this boot. The phases go on meanwhile: what is
+// decided about etcd is the first that needs the answer.
 func (a *Agent) learnDisk(ctx context.Context, in identified) (stop func()) {
 	return a.disk.Learn(ctx, in.self.Place, in.cloud.DataDisk, func(id string) error {
 		in.identity.DiskID = id
@@ -123,9 +124,6 @@ type recorded struct {
 // etcd has run, with certificates that work, has all that it takes: the record is read when etcd is decided on, and a
 // restart may do without.
 func (a *Agent) readRecord(ctx context.Context, in identified) (recorded, error) {
-	if err := a.disk.AwaitOneWriter(ctx); err != nil {
-		return recorded{}, err
-	}
 	m := etcdmember.New(a.memberConfig(in))
 	a.mu.Lock()
 	a.membership = m
@@ -184,7 +182,7 @@ type joined struct{ certified }
 
 // settle takes this replica's place in etcd.
 func (a *Agent) settle(ctx context.Context, in certified) (joined, error) {
-	if err := a.disk.AwaitOneWriter(ctx); err != nil { // the answer may have come since the record was read
+	if err := a.disk.AwaitOneWriter(ctx); err != nil {
 		return joined{}, err
 	}
 	if err := in.membership.Settle(ctx); err != nil {

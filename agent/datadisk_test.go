@@ -10,11 +10,15 @@ import (
 	"github.com/quorate/quorate/internal/replica"
 )
 
-// learning is an agent that begins to ask for its data disk's id.
+// learning is an agent that asks for its data disk's id, at the time at which etcd is decided on.
 func (v *vm) learning(t *testing.T, ctx context.Context) (a *Agent, stop func()) {
 	t.Helper()
 	a, in := v.identified()
-	return a, a.learnDisk(ctx, in)
+	stop = a.learnDisk(ctx, in)
+	if err := a.disk.OneWriter(ctx); err != nil {
+		t.Error(err)
+	}
+	return a, stop
 }
 
 func TestADiskIDThatIsAnsweredAtOnceIsKnownToTheBoot(t *testing.T) {

@@ -22,7 +22,7 @@ const leastRoom = 512 << 20
 // preflight says why this VM is not fit to seed: a cluster must not be founded where its control plane cannot run.
 func (a *Agent) preflight(ctx context.Context, in identified) error {
 	errs := []error{a.programsUsable(ctx, in), room(in.cluster.Etcd.DataDir),
-		leavesOfThisCluster(in.files, a.membership.ClusterUID())}
+		leavesOfThisCluster(in.files, a.membership.ClusterUID()), a.disk.OneWriter(ctx)}
 	if !a.etcdChild().Running() {
 		errs = append(errs, portsFree(append(member.Ports(), in.cluster.Endpoint.Port)))
 	}

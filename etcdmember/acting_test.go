@@ -184,6 +184,28 @@ func TestTheLoserOfAClaimWaitsForTheBundle(t *testing.T) {
 	}
 }
 
+// A master that is recreated needs certificates first. What else exists is asked only after that, and only if nobody
+// answers: a list takes the Compute API seconds.
+func TestACertificateIsNotHeldUpByTheComputeAPI(t *testing.T) {
+	r := etcdtest.NewRecord(testCluster)
+	r.Change(func(v *record.View) {
+		v.Epochs = []record.Epoch{{Number: 1, Claim: &record.Claim{Token: "t1", MaxLearners: table.MaxLearners,
+			Seeder: record.Seeder{Place: pb, InstanceID: "102"}, Source: record.Source{Kind: record.SourceEmpty}},
+			Outcome: &record.Outcome{Formed: &record.Formed{ClusterID: 0xc9}}}}
+		v.Bundle = 1
+	})
+	m := newMachine(t, pa, r)
+	ms := m.open()
+	api := &countedCompute{}
+	ms.observer.lists.api = api
+	if makesBundle, err := ms.Claim(t.Context()); err != nil || makesBundle || api.lists != 0 {
+		t.Errorf("%v, it makes a bundle: %t, %d lists", err, makesBundle, api.lists)
+	}
+	if name := blockedName(ms); name != "" {
+		t.Errorf("it waits: %s", name)
+	}
+}
+
 func TestAnUnreadableRecordIsOneLineAndOneWait(t *testing.T) {
 	var log bytes.Buffer
 	m := newMachine(t, pa, etcdtest.NewRecord(testCluster))

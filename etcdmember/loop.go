@@ -12,11 +12,17 @@ import (
 // Claim is the part of the boot before there are certificates: it ends when this replica can have some, because the
 // record has a bundle, or because this replica holds the newest claim. It is the one to make the bundle where there is
 // none and never was: a cluster that was formed has one, and who restores it takes the newest.
+//
+// A bundle in the record ends it before anybody else is asked: nobody answers one who has no certificates, and lists of
+// the Compute API would hold up the repair of a master by seconds, for nothing that is decided here.
 func (m *Membership) Claim(ctx context.Context) (makesBundle bool, err error) {
-	err = m.loop(ctx, func(f table.Facts, o table.Observation) bool {
-		holder := o.Record == table.Rs && o.Mine
-		makesBundle = holder && f.Record.Bundle == 0 && table.HistoryOf(f).Formed == nil
-		return f.RecordErr == nil && (f.Record.Bundle > 0 || holder)
+	err = m.loop(ctx, until{
+		known: func(f table.Facts) bool { return f.RecordErr == nil && f.Record.Bundle > 0 },
+		decided: func(f table.Facts, o table.Observation) bool {
+			holder := f.RecordErr == nil && o.Record == table.Rs && o.Mine
+			makesBundle = holder && table.HistoryOf(f).Formed == nil
+			return holder
+		},
 	})
 	return makesBundle, err
 }
@@ -25,13 +31,13 @@ func (m *Membership) Claim(ctx context.Context) (makesBundle bool, err error) {
 // when it was asked, as a voter or as the learner that it has to be. agent.json says `started` then, which a seeder
 // writes only after it has read `formed`: no apiserver may start before.
 func (m *Membership) Settle(ctx context.Context) error {
-	return m.loop(ctx, func(f table.Facts, _ table.Observation) bool {
+	return m.loop(ctx, until{decided: func(f table.Facts, _ table.Observation) bool {
 		if !f.Directory.Running || m.disk.agent.File.Phase != table.PhaseStarted {
 			return false
 		}
 		s, err := m.Status(ctx)
 		return err == nil && s.Leader != 0 && s.Applied > 0 && s.Applied >= s.Committed
-	})
+	}})
 }
 
 // WaitVoter waits until the member is a voter whose client port serves, at most for d, and reports whether it is. It
@@ -52,18 +58,31 @@ func (m *Membership) WaitVoter(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// loop observes, decides and acts until done, asked before each act, says so. Where there is a fault nothing is done,
-// whatever else was observed.
-func (m *Membership) loop(ctx context.Context, done func(table.Facts, table.Observation) bool) error {
+// until says when a loop has got where it has to be.
+type until struct {
+	// known is asked about what stands here and in the record, before others are asked; nil: that is never enough.
+	known func(table.Facts) bool
+	// decided is asked about all that was observed, before an act.
+	decided func(table.Facts, table.Observation) bool
+}
+
+// loop observes, decides and acts until the end. Where there is a fault it does not end, and nothing is done, whatever
+// else was observed.
+func (m *Membership) loop(ctx context.Context, end until) error {
 	begin, r := time.Now(), m.reconciler
 	defer m.observer.lists.drop()
 	for {
-		f := r.observe(ctx)
+		f := r.observeSelf(ctx)
+		if ctx.Err() == nil && end.known != nil && end.known(f) && table.Fault(f, table.HistoryOf(f)) == "" {
+			r.show(f.Now, nil)
+			return nil
+		}
+		r.observer.others(ctx, &f)
 		if ctx.Err() != nil {
 			return interrupted(ctx)
 		}
 		o, plan := r.decide(f)
-		if o.Fault == "" && done(f, o) {
+		if o.Fault == "" && end.decided(f, o) {
 			r.completeRestores(ctx, f)
 			shown := plan.Blocked
 			if plan.Act != table.ActKeep {

@@ -31,10 +31,16 @@ type reconciler struct {
 // observe is what a decision is made of. It never fails: what could not be read is a fact too. Each step is decided on
 // what was read right before it and on nothing else.
 func (r *reconciler) observe(ctx context.Context) table.Facts {
+	f := r.observeSelf(ctx)
+	r.observer.others(ctx, &f)
+	return f
+}
+
+// observeSelf is the part of it that stands here and in the record.
+func (r *reconciler) observeSelf(ctx context.Context) table.Facts {
 	disk := r.disk.open()
 	f := r.observer.self(ctx, disk, r.disk.stopToRead(ctx, r.observer.keeping))
 	r.prepare(&f)
-	r.observer.others(ctx, &f)
 	return f
 }
 

@@ -1,8 +1,8 @@
 // Package datadisk says whether this VM's data disk can be used, and waits until it can.
 //
 //	AwaitMount ──── it is attached, mounted, readable and writable   the kernel
-//	Learn ───────── its id, and who else may write to it             the Compute API
-//	AwaitOneWriter  nobody else may
+//	Learn ───────── its id, and who else may write to it             the Compute API, in the background
+//	OneWriter ───── nobody else may, or the answer takes too long
 //	WatchRoom ───── it has room left                                 the file system
 //
 // Guarantees: nothing is made or read beneath the mount point before the disk is mounted there. A disk that stands
@@ -54,6 +54,8 @@ type Disk struct {
 	mu     sync.Mutex
 	exists bool
 	id     string // the Compute API's; empty: not known yet
+	// answered is closed once nobody has to wait any longer for what Learn asks.
+	answered <-chan struct{}
 	// shared is why another VM may write to it, too; empty: none may, or that is not known.
 	shared string
 	// size was measured last; nil: not yet.
@@ -63,7 +65,9 @@ type Disk struct {
 // New is a disk of which nothing is known yet. It has to be mounted also where the document names none, if the image
 // mounts it.
 func New(log *slog.Logger, w *waits.Phased, image Image) *Disk {
-	return &Disk{log: log, waits: w, image: image, places: kernel}
+	nothingAsked := make(chan struct{})
+	close(nothingAsked)
+	return &Disk{log: log, waits: w, image: image, places: kernel, answered: nothingAsked}
 }
 
 // Open says whether this VM has a data disk of its own, and its id, if that is remembered from this boot.
@@ -94,8 +98,8 @@ const (
 	hangs = 5 * time.Second
 	// settles is how long a disk may be attached without being mounted. A blank one is formatted meanwhile.
 	settles = 15 * time.Second
-	// patience is how long a boot waits for the data disk's id. Without it the boot goes on: a disk that was rolled
-	// back is then found by its incarnation and its marks.
+	// patience is how long after the first question a boot waits for the data disk's id. Without it the boot goes on:
+	// a disk that was rolled back is then found by its incarnation and its marks.
 	patience = 2 * time.Second
 	// askTimeout bounds one question: two calls of the Compute API with a token that has to be fetched first.
 	askTimeout = 10 * time.Second

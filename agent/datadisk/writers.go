@@ -31,20 +31,33 @@ func judgeWriters(d replica.Disk, self replica.Place) string {
 	return fmt.Sprintf("data disk %s is attached to %s, too", d.ID, d.Users[n])
 }
 
-// AwaitOneWriter waits while it is known that others may write to the data disk. An answer that has not come holds
-// nothing up.
+// OneWriter is an error where it is known that others may write to the data disk. It waits for the first answer to what
+// Learn asks, until patience after Learn has begun: an answer that has not come then holds nothing up.
+func (d *Disk) OneWriter(ctx context.Context) error {
+	d.mu.Lock()
+	answered := d.answered
+	d.mu.Unlock()
+	select {
+	case <-ctx.Done():
+	case <-answered:
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.shared != "" {
+		return errors.New(d.shared)
+	}
+	return nil
+}
+
+// AwaitOneWriter waits while OneWriter is an error.
 func (d *Disk) AwaitOneWriter(ctx context.Context) error {
 	for {
-		d.mu.Lock()
-		shared := d.shared
-		d.mu.Unlock()
-		if shared == "" {
+		shared := d.OneWriter(ctx)
+		if shared == nil {
 			return nil
 		}
-		select {
-		case <-ctx.Done():
-			return fmt.Errorf("etcd was not started: %s", shared)
-		case <-time.After(mountPeriod):
+		if backoff.Sleep(ctx, mountPeriod) != nil {
+			return fmt.Errorf("etcd was not started: %w", shared)
 		}
 	}
 }
@@ -53,31 +66,29 @@ func (d *Disk) AwaitOneWriter(ctx context.Context) error {
 type Ask func(ctx context.Context) (replica.Disk, error)
 
 // Learn asks for the data disk of self until its id is known and nobody else may write to it, and has the id remembered
-// then. It returns with the first answer, or after patience; the returned function ends the questions and waits for
-// their end. ask may be nil: this VM has no data disk of its own.
+// then. It asks in the background; the returned function ends the questions and waits for their end. ask may be nil:
+// this VM has no data disk of its own.
 func (d *Disk) Learn(ctx context.Context, self replica.Place, ask Ask, remember func(id string) error) (stop func()) {
 	if ask == nil || d.ID() != "" {
 		return func() {}
 	}
 	ctx, cancel := context.WithCancel(ctx)
-	done, answered := make(chan struct{}), make(chan struct{})
+	enough, answer := context.WithTimeout(ctx, patience)
+	d.mu.Lock()
+	d.answered = enough.Done()
+	d.mu.Unlock()
+	done := make(chan struct{})
 	go func() {
 		defer close(done)
+		defer answer()
 		disk, ok := d.askUntilAnswered(ctx, ask)
 		if !ok {
 			return
 		}
 		d.know(self, disk)
-		close(answered)
+		answer()
 		d.awaitRelease(ctx, self, ask, remember)
 	}()
-	late := time.NewTimer(patience)
-	defer late.Stop()
-	select {
-	case <-answered:
-	case <-done:
-	case <-late.C:
-	}
 	return func() { cancel(); <-done }
 }
 
