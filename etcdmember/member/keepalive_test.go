@@ -77,6 +77,19 @@ func endsWithin(t *testing.T, c net.Conn, limit time.Duration) bool {
 	return !errors.Is(err, os.ErrDeadlineExceeded)
 }
 
+// writesEnd fills a connection, and reports whether its writer gets an error other than that of its own deadline.
+func writesEnd(t *testing.T, c net.Conn, limit time.Duration) bool {
+	t.Helper()
+	since := time.Now()
+	c.SetWriteDeadline(since.Add(limit))
+	var err error
+	for n := 0; err == nil && n < 1<<10; n++ {
+		_, err = c.Write(make([]byte, 64<<10))
+	}
+	t.Logf("%s -> %s: %v after %s", c.LocalAddr(), c.RemoteAddr(), err, time.Since(since).Round(time.Millisecond))
+	return err != nil && !errors.Is(err, os.ErrDeadlineExceeded)
+}
+
 func TestAStreamFromAPeerThatIsOutOfReachEnds(t *testing.T) {
 	if !etcdtest.InOwnNetwork(t) {
 		return
@@ -89,6 +102,7 @@ func TestAStreamFromAPeerThatIsOutOfReachEnds(t *testing.T) {
 	pass(t, snapshot.accepted, snapshot.dialled)
 	client := linkTo(t, gone, ClientPort)
 	pass(t, client.accepted, client.dialled)
+	written := linkTo(t, gone, table.PeerPort)
 	silent := linkTo(t, there, table.PeerPort)
 	pass(t, silent.accepted, silent.dialled)
 
@@ -125,6 +139,9 @@ func TestAStreamFromAPeerThatIsOutOfReachEnds(t *testing.T) {
 		if out, err := exec.CommandContext(t.Context(), "nft", rule).CombinedOutput(); err != nil {
 			t.Fatalf("nft %s: %v: %s", rule, err, out)
 		}
+	}
+	if !writesEnd(t, written.accepted, 4500*time.Millisecond) {
+		t.Error("a write to a peer that is out of reach blocks")
 	}
 	if !endsWithin(t, stream.dialled, 8*time.Second) {
 		t.Error("a stream from a peer that is out of reach goes on")
