@@ -56,8 +56,8 @@ const (
 // which waits for an answer is spared before promptly has passed.
 const peersPeriod = 2 * time.Second
 
-// unconfirmed is how long what was sent to a peer may stay unconfirmed by its kernel. Five tries of TCP fit into it. It
-// is less than the 5 s for which a write to a full socket blocks, and raft has given the peer up after one.
+// unconfirmed is how long what was sent to a peer may stay unconfirmed by its kernel. Four tries of TCP fit into it,
+// and it is less than the 5 s for which a write to a full socket blocks.
 const unconfirmed = 3 * time.Second
 
 // progressInterval is etcd's for progress notifications: Kubernetes' consistent reads from its watch cache wait for
