@@ -71,7 +71,7 @@ func (c changes) DeleteInstance(id uint64, withDisk bool) error {
 	})
 }
 
-// SetExternalIP implements compute.Changes.
+// SetExternalIP implements compute.Changes. The fabric leads the address there when it returns.
 func (c changes) SetExternalIP(id uint64, address netip.Addr) error {
 	err := c.p.withInstance(id, func(v *vm) error {
 		c.p.mu.Lock()
@@ -79,6 +79,7 @@ func (c changes) SetExternalIP(id uint64, address netip.Addr) error {
 		v.ExternalIP = address
 		return nil
 	})
+	c.p.balancer.Apply()
 	return errors.Join(err, c.p.save())
 }
 

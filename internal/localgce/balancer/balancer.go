@@ -58,6 +58,8 @@ type key struct {
 type Balancer struct {
 	namespace string // the fabric's
 	prober    prober
+	waiting   chan chan<- struct{} // who wants to know of the next comparison's end
+	over      chan struct{}        // closed when Run ends
 
 	mu     sync.Mutex
 	pools  map[key]*pool
@@ -68,28 +70,50 @@ type Balancer struct {
 
 // New balances in the fabric's network namespace. Nothing is balanced before Run.
 func New(namespace string) *Balancer {
-	return &Balancer{namespace: namespace, prober: prober{namespace: namespace}, pools: map[key]*pool{},
-		routed: map[netip.Addr]bool{}}
+	return &Balancer{namespace: namespace, prober: prober{namespace: namespace}, waiting: make(chan chan<- struct{}),
+		over: make(chan struct{}), pools: map[key]*pool{}, routed: map[netip.Addr]bool{}}
 }
 
 // Run probes and balances what services returns, and leads what external returns, until the context ends.
 func (b *Balancer) Run(ctx context.Context, services func() []Service, external func() []External,
 	report func(error)) {
+	defer close(b.over)
 	var probes sync.WaitGroup
 	defer probes.Wait()
 	tick := time.NewTicker(period)
 	defer tick.Stop()
+	var done chan<- struct{}
 	for {
 		now := services()
 		b.ask(ctx, &probes, now)
 		if err := b.apply(ctx, now, external()); err != nil && ctx.Err() == nil {
 			report(err)
 		}
+		if done != nil {
+			close(done)
+			done = nil
+		}
 		select {
 		case <-ctx.Done():
 			return
 		case <-tick.C:
+		case done = <-b.waiting:
 		}
+	}
+}
+
+// Apply returns when the kernel has been told what Run's functions return from now on, or could not be (Run reports
+// why), or Run has ended.
+func (b *Balancer) Apply() {
+	done := make(chan struct{})
+	select {
+	case b.waiting <- done:
+	case <-b.over:
+		return
+	}
+	select {
+	case <-done:
+	case <-b.over:
 	}
 }
 
