@@ -264,10 +264,10 @@ func (a *Agent) live(ctx context.Context, end context.CancelCauseFunc) error {
 	defer background(ctx, func(ctx context.Context) { a.document.keep(ctx, a.cfg.Metadata) })()
 	defer background(ctx, a.nodeEvents.Run)()
 	defer a.kubelet.Keep(ctx, a.document.kubelet, a.document.changed)()
-	defer a.learnDisk(ctx, self)()
 	if self, err = enter(ctx, a.progress, PhaseDataDisk, self, a.awaitDisk); err != nil {
 		return err
 	}
+	defer a.learnDisk(ctx, self)() // not before: a disk that is attached late has no id yet
 	a.keepLastWords(self)
 	defer background(ctx, func(ctx context.Context) { a.disk.WatchRoom(ctx, self.cluster.Etcd.DataDir) })()
 	a.readPrograms(ctx, self)

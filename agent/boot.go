@@ -104,8 +104,7 @@ func (a *Agent) awaitDisk(ctx context.Context, in identified) (identified, error
 	return in, a.accounts.OpenFolders(in.cluster.Etcd.DataDir)
 }
 
-// learnDisk has the disk's id learned, and remembered for the rest of this boot. The phases go on meanwhile: what is
-// decided about etcd is the first that needs the answer.
+// learnDisk has the disk's id learned, and remembered for the rest of this boot. The record is read meanwhile.
 func (a *Agent) learnDisk(ctx context.Context, in identified) (stop func()) {
 	return a.disk.Learn(ctx, in.self.Place, in.cloud.DataDisk, func(id string) error {
 		in.identity.DiskID = id
@@ -122,18 +121,21 @@ type recorded struct {
 
 // readRecord opens the membership and goes as far as is possible without certificates. A disk on which this replica's
 // etcd has run, with certificates that work, has all that it takes: the record is read when etcd is decided on, and a
-// restart may do without.
+// restart may do without. Nothing is written to a disk that others may write to, not even certificates.
 func (a *Agent) readRecord(ctx context.Context, in identified) (recorded, error) {
 	m := etcdmember.New(a.memberConfig(in))
 	a.mu.Lock()
 	a.membership = m
 	a.mu.Unlock()
 	a.openCertificates(in, m)
-	if m.Established() && a.certificates.Member() == nil {
-		return recorded{identified: in, membership: m}, nil
+	makeBundle := false
+	if !m.Established() || a.certificates.Member() != nil {
+		var err error
+		if makeBundle, err = m.Claim(ctx); err != nil {
+			return recorded{}, err
+		}
 	}
-	makeBundle, err := m.Claim(ctx)
-	return recorded{in, m, makeBundle}, err
+	return recorded{in, m, makeBundle}, a.disk.AwaitOneWriter(ctx)
 }
 
 // openCertificates says whose certificates they are.
@@ -182,7 +184,7 @@ type joined struct{ certified }
 
 // settle takes this replica's place in etcd.
 func (a *Agent) settle(ctx context.Context, in certified) (joined, error) {
-	if err := a.disk.AwaitOneWriter(ctx); err != nil {
+	if err := a.disk.AwaitOneWriter(ctx); err != nil { // the answer may have come since the record was read
 		return joined{}, err
 	}
 	if err := in.membership.Settle(ctx); err != nil {

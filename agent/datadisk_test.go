@@ -5,12 +5,13 @@ import (
 	"os"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/quorate/quorate/agent/datadisk"
 	"github.com/quorate/quorate/internal/replica"
 )
 
-// learning is an agent that asks for its data disk's id, at the time at which etcd is decided on.
+// learning is an agent that asks for its data disk's id, at the time at which the record phase ends.
 func (v *vm) learning(t *testing.T, ctx context.Context) (a *Agent, stop func()) {
 	t.Helper()
 	a, in := v.identified()
@@ -48,6 +49,33 @@ func TestADiskIDIsRememberedForTheBoot(t *testing.T) {
 	stop()
 	if next.disk.ID() != "d2" {
 		t.Errorf("in another boot: %q", next.disk.ID())
+	}
+}
+
+// Not even certificates are written to a disk of two writers, and no cluster is founded on it.
+func TestADiskOfTwoWritersIsLeftAlone(t *testing.T) {
+	const why = "data disk d1 is attached to us-central1-b.master-b, too"
+	for name, prepare := range map[string]func(*vm, *Agent, identified){
+		"a master that is recreated": func(v *vm, _ *Agent, _ identified) { v.record.view.Bundle = 1 },
+		"one that has been a member": func(v *vm, a *Agent, in identified) {
+			v.established(v.self.Place, "started")
+			v.certify(a, in, v.self, "uid")
+		},
+	} {
+		v := newVM(t)
+		a, in := v.identified()
+		prepare(v, a, in)
+		v.users = []replica.Place{v.self.Place, {Zone: "us-central1-b", Name: "master-b"}}
+		stop := a.learnDisk(t.Context(), in)
+		defer stop()
+		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+		defer cancel()
+		if _, err := a.readRecord(ctx, in); err == nil || !strings.Contains(err.Error(), why) {
+			t.Errorf("%s: the record phase ends with %v", name, err)
+		}
+		if err := a.preflight(t.Context(), in); err == nil || !strings.Contains(err.Error(), why) {
+			t.Errorf("%s: it may seed: %v", name, err)
+		}
 	}
 }
 

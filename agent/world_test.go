@@ -34,6 +34,7 @@ type vm struct {
 	notify   *notifier
 	// diskID answers for the Compute API; newVM's knows the disk.
 	diskID   func(context.Context) (string, error)
+	users    []replica.Place // of the data disk, as the Compute API says
 	balancer endpoint.Balancer
 	// openNode is Config.OpenNode.
 	openNode func(replica.Kubelet) kubelet.Node
@@ -67,7 +68,7 @@ etcd: {dataDir: ` + v.data() + `}
 
 func (v *vm) dataDisk(ctx context.Context) (replica.Disk, error) {
 	id, err := v.diskID(ctx)
-	return replica.Disk{ID: id}, err
+	return replica.Disk{ID: id, Users: v.users}, err
 }
 
 func (v *vm) data() string { return filepath.Join(v.dir, "data") }

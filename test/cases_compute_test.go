@@ -2,6 +2,7 @@ package test
 
 import (
 	"fmt"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -41,6 +42,9 @@ func TestADataDiskOfTwoWriters(t *testing.T) {
 	await(t, vm+" waits", shared)
 	if s, err := c.status(vm); err != nil || component(s, "etcd") != "absent" {
 		t.Errorf("%s runs etcd on a disk of two: %+v, %v", vm, s.Components, err)
+	}
+	if list, err := filepath.Glob(c.diskOf(vm, "pki/*")); err != nil || len(list) > 0 {
+		t.Errorf("%s has written certificates to a disk of two: %q, %v", vm, list, err)
 	}
 	c.must(t, c.SetFault(localgce.Compute, localgce.Fault{Who: vm}))
 	await(t, "whole", c.membersWhole)
