@@ -2,6 +2,7 @@ package member
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"os"
@@ -26,15 +27,15 @@ import (
 // in one direction.
 //
 // What is done instead is left to the kernel: it asks a silent peer's kernel whether it is there, and ends the
-// connection where no answer comes. etcd then reads an error, says so in its log and dials again. So a connection whose
-// peer can be reached is never ended, however long its member has nothing to say or hangs; what waits for an answer is
-// treated apart (see owed).
+// connection where no answer comes. etcd then reads an error, says so in its log and dials again. So a connection that
+// was dialled to a peer which can be reached is never ended, however long its member has nothing to say or hangs; what
+// waits for an answer is treated apart (see owed).
 //
 // What a peer has dialled is the stream that this member writes. There the kernel gives up what it has sent and nobody
 // has confirmed for 3 s. Without that a stream to a VM that is gone takes what is written until the socket's buffer is
-// full; after some 20 s of heartbeats it is, and then one write blocks for 5 s (rafthttp.ConnWriteTimeout). A leader
+// full; after some 15 s of heartbeats it is, and then one write blocks for 5 s (rafthttp.ConnWriteTimeout). A leader
 // that removes the member meanwhile waits for that write, with the lock that every message of raft needs
-// (Transport.RemovePeer): the cluster wrote nothing for 2.9 s (seen), just when its master was being replaced.
+// (Transport.RemovePeer): the cluster wrote nothing for up to 7 s, just when its master was being replaced.
 
 // keepalive is how the kernel asks after the other end of a connection: first after idle seconds of silence, then each
 // interval seconds, until so many probes in a row were not answered.
@@ -71,26 +72,25 @@ func watchPeers(ctx context.Context, log *slog.Logger) (stop func()) {
 }
 
 // askAfterPeers gives each connection that this process has dialled to a peer its keepalive, and each that a peer has
-// dialled its time-out. etcd does not hand out its connections, so all sockets are examined.
+// dialled its time-out. etcd does not hand out its connections, so all sockets are examined, whatever becomes of one.
 func askAfterPeers() error {
 	const dir = "/proc/self/fd"
 	files, err := os.ReadDir(dir)
 	if err != nil {
 		return fmt.Errorf("list the open files: %w", err)
 	}
+	var failed []error
 	for _, f := range files {
 		if kind, err := os.Readlink(filepath.Join(dir, f.Name())); err != nil || !strings.HasPrefix(kind, "socket:") {
 			continue
 		}
 		fd, err := strconv.Atoi(f.Name())
-		if err != nil {
-			return fmt.Errorf("list the open files: %w", err)
+		if err == nil {
+			err = askAfter(fd)
 		}
-		if err := askAfter(fd); err != nil {
-			return err
-		}
+		failed = append(failed, err)
 	}
-	return nil
+	return errors.Join(failed...)
 }
 
 // askAfter works on a duplicate: the number may be another file's at any moment, and what is seen and what is set have
@@ -120,17 +120,20 @@ func askAfter(fd int) error {
 // toPeer reports whether a socket is a connection to some member's peer port.
 func toPeer(fd int) bool {
 	a, _ := unix.Getpeername(fd)
-	return ofPeers(a)
+	return onPeerPort(a)
 }
 
-// fromPeer reports whether a socket is a connection to this member's own peer port, or listens for them: what it
-// accepts has its options.
+// fromPeer reports whether a socket is a connection to this member's own peer port. The listening one is none: Go makes
+// it one of Multipath TCP, which does not have the option.
 func fromPeer(fd int) bool {
+	if _, err := unix.Getpeername(fd); err != nil {
+		return false
+	}
 	a, _ := unix.Getsockname(fd)
-	return ofPeers(a)
+	return onPeerPort(a)
 }
 
-func ofPeers(a unix.Sockaddr) bool {
+func onPeerPort(a unix.Sockaddr) bool {
 	switch a := a.(type) {
 	case *unix.SockaddrInet4:
 		return a.Port == table.PeerPort
@@ -140,8 +143,8 @@ func ofPeers(a unix.Sockaddr) bool {
 	return false // not connected, or no such socket
 }
 
-// giveUpUnconfirmed has the kernel end a connection on which the peer's kernel has confirmed nothing for unconfirmed.
-// It does not end one that only receives: a snapshot.
+// giveUpUnconfirmed has the kernel end a connection on which the peer's kernel has confirmed nothing for unconfirmed, or
+// its member has read nothing for so long and the buffers are full. It does not end one that only receives: a snapshot.
 func giveUpUnconfirmed(fd int) error {
 	most := int(unconfirmed.Milliseconds())
 	if is, err := unix.GetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_USER_TIMEOUT); err == nil && is == most {

@@ -51,20 +51,55 @@ func pass(t *testing.T, from, to net.Conn) {
 }
 
 // keepaliveOf is what is set for one end.
-func keepaliveOf(t *testing.T, c net.Conn) (k keepalive) {
+func keepaliveOf(t *testing.T, c net.Conn) keepalive {
+	t.Helper()
+	return keepalive{idle: option(t, c, unix.TCP_KEEPIDLE), interval: option(t, c, unix.TCP_KEEPINTVL),
+		probes: option(t, c, unix.TCP_KEEPCNT)}
+}
+
+// option is one of TCP's that is set for one end.
+func option(t *testing.T, c net.Conn, name int) (value int) {
 	t.Helper()
 	raw, err := c.(*net.TCPConn).SyscallConn()
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := raw.Control(func(fd uintptr) {
-		k.idle, _ = unix.GetsockoptInt(int(fd), unix.IPPROTO_TCP, unix.TCP_KEEPIDLE)
-		k.interval, _ = unix.GetsockoptInt(int(fd), unix.IPPROTO_TCP, unix.TCP_KEEPINTVL)
-		k.probes, _ = unix.GetsockoptInt(int(fd), unix.IPPROTO_TCP, unix.TCP_KEEPCNT)
-	}); err != nil {
+	failed := raw.Control(func(fd uintptr) { value, err = unix.GetsockoptInt(int(fd), unix.IPPROTO_TCP, name) })
+	if err := errors.Join(failed, err); err != nil {
 		t.Fatal(err)
 	}
-	return k
+	return value
+}
+
+// etcd listens meanwhile, and not all that is set for a connection can be set for a socket that listens.
+func TestConnectionsFromPeersHaveTheirTimeOut(t *testing.T) {
+	if !etcdtest.InOwnNetwork(t) {
+		return
+	}
+	l, err := net.Listen("tcp", netip.AddrPortFrom(etcdtest.Address(0), table.PeerPort).String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	dialled, err := net.Dial("tcp", l.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer dialled.Close()
+	accepted, err := l.Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer accepted.Close()
+	if err := askAfterPeers(); err != nil {
+		t.Fatal(err)
+	}
+	if got := option(t, accepted, unix.TCP_USER_TIMEOUT); got != int(unconfirmed.Milliseconds()) {
+		t.Errorf("what is accepted ends %d ms after what was not confirmed", got)
+	}
+	if got := option(t, dialled, unix.TCP_USER_TIMEOUT); got != 0 {
+		t.Errorf("what is dialled ends %d ms after what was not confirmed", got)
+	}
 }
 
 // endsWithin reports whether an end's reader gets an error other than that of its own deadline.
