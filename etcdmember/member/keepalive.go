@@ -143,8 +143,9 @@ func onPeerPort(a unix.Sockaddr) bool {
 	return false // not connected, or no such socket
 }
 
-// giveUpUnconfirmed has the kernel end a connection on which the peer's kernel has confirmed nothing for unconfirmed, or
-// its member has read nothing for so long and the buffers are full. It does not end one that only receives: a snapshot.
+// giveUpUnconfirmed has the kernel end a connection on which the peer's kernel has confirmed nothing for unconfirmed,
+// or its member has read nothing for so long and the buffers are full. It does not end one that only receives: a
+// snapshot.
 func giveUpUnconfirmed(fd int) error {
 	most := int(unconfirmed.Milliseconds())
 	if is, err := unix.GetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_USER_TIMEOUT); err == nil && is == most {
