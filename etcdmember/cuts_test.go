@@ -1,10 +1,6 @@
 package etcdmember
 
 import (
-	"go/ast"
-	"go/parser"
-	"go/token"
-	"strconv"
 	"testing"
 
 	"github.com/quorate/quorate/etcdmember/acts"
@@ -34,7 +30,7 @@ func (l cutLog) want(t *testing.T, steps []acts.Step) {
 }
 
 // The steps at which tests end the agent, before and after. Each list belongs to one test, which fails where it did not
-// come to one of them.
+// come to one of them. Every step has to be in some list: TestEveryStepIsCut in the repository's test folder.
 var (
 	seedSteps = []acts.Step{acts.StepClaim, acts.StepIncarnation, acts.StepIncarnationOnDisk, acts.StepSeedOnDisk,
 		acts.StepSeedStart, acts.StepSeedMarker,
@@ -55,96 +51,3 @@ var (
 	purgeSteps    = []acts.Step{acts.StepPurgeMark, acts.StepPurgeRemove}
 	survivorSteps = []acts.Step{acts.StepHandOver, acts.StepStopEtcd, acts.StepOrder}
 )
-
-// cutElsewhere are files of other packages' tests that end the agent at each step that they list or compare with.
-var cutElsewhere = []string{"../agent/certificates/bundle_test.go", "ringtest/cuts_test.go"}
-
-// A step that is new needs a test that ends the agent there.
-func TestEveryStepIsCut(t *testing.T) {
-	cut := map[acts.Step]bool{}
-	for _, list := range [][]acts.Step{seedSteps, abandonSteps, archiveSteps, joinSteps, restoreSteps, survivorSteps,
-		purgeSteps} {
-		for _, s := range list {
-			cut[s] = true
-		}
-	}
-	elsewhere := map[string]bool{}
-	for _, path := range cutElsewhere {
-		named := stepsCutIn(t, path)
-		if len(named) == 0 {
-			t.Errorf("%s ends no agent", path)
-		}
-		for _, name := range named {
-			elsewhere[name] = true
-		}
-	}
-	names := stepNames(t)
-	for name, step := range names {
-		if !cut[step] && !elsewhere[name] {
-			t.Errorf("no test ends the agent at %s (%s)", name, step)
-		}
-	}
-	if len(names) < 40 {
-		t.Errorf("only %d steps were found", len(names))
-	}
-}
-
-// stepsCutIn are the names of the steps in a file's lists of steps, and of those that a step is compared with.
-func stepsCutIn(t *testing.T, path string) (names []string) {
-	t.Helper()
-	file, err := parser.ParseFile(token.NewFileSet(), path, nil, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	note := func(values ...ast.Expr) {
-		for _, v := range values {
-			s, ok := v.(*ast.SelectorExpr)
-			if !ok {
-				continue
-			}
-			if p, ok := s.X.(*ast.Ident); ok && p.Name == "acts" {
-				names = append(names, s.Sel.Name)
-			}
-		}
-	}
-	ast.Inspect(file, func(n ast.Node) bool {
-		switch n := n.(type) {
-		case *ast.CompositeLit:
-			if _, ok := n.Type.(*ast.ArrayType); ok {
-				note(n.Elts...)
-			}
-		case *ast.BinaryExpr:
-			if n.Op == token.EQL {
-				note(n.X, n.Y)
-			}
-		}
-		return true
-	})
-	return names
-}
-
-// stepNames are the steps of acts/steps.go by the names of their constants.
-func stepNames(t *testing.T) map[string]acts.Step {
-	t.Helper()
-	file, err := parser.ParseFile(token.NewFileSet(), "acts/steps.go", nil, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	out := map[string]acts.Step{}
-	ast.Inspect(file, func(n ast.Node) bool {
-		v, ok := n.(*ast.ValueSpec)
-		if !ok || len(v.Values) != 1 {
-			return true
-		}
-		if kind, ok := v.Type.(*ast.Ident); !ok || kind.Name != "Step" {
-			return true
-		}
-		text, err := strconv.Unquote(v.Values[0].(*ast.BasicLit).Value)
-		if err != nil {
-			t.Fatal(err)
-		}
-		out[v.Names[0].Name] = acts.Step(text)
-		return true
-	})
-	return out
-}
