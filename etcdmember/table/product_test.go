@@ -232,12 +232,12 @@ func TestTheTableIsTotal(t *testing.T) {
 	golden(t, "testdata/rows.txt", b.String())
 }
 
-// golden compares a text with the file that holds it, or writes the file.
 // goldens are embedded: go test keeps no result of a test that opens a file which is newer, as all are in a new clone.
 //
 //go:embed testdata/rows.txt testdata/losses.txt
 var goldens embed.FS
 
+// golden compares a text with the file that holds it, or writes the file.
 func golden(t *testing.T, file, text string) {
 	t.Helper()
 	if *update {
