@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -50,28 +51,52 @@ func (e Exit) String() string {
 	if e.OutOfMemory {
 		text += " (out of memory)"
 	}
-	if line := TellingLine(e.Tail); line != "" && !(e.Asked && e.Code == 0) {
+	if line := TellingLine(e.Tail); line != "" && !e.inOrder() {
 		text += ": " + line
 	}
 	return text
 }
 
+// inOrder: it was asked to end, and did, by itself or by the signal that asked it.
+func (e Exit) inOrder() bool {
+	return e.Asked && (e.Code == 0 || e.Signal == unix.SignalName(unix.SIGTERM))
+}
+
 // lineLimit keeps a reason on a person's screen.
 const lineLimit = 300
 
-// TellingLine returns the line that says why a process ended: the last that holds something, but of a Go program that
-// ended in a panic or by a fault of its runtime that would be a place in the source, far behind what went wrong.
+// errorWithin is how many lines before its end a process's last error says why it ended.
+const errorWithin = 20
+
+// TellingLine returns the line that says why a process ended: the last that holds something. Where that is a log's, and
+// no error, another thread has gone on for a moment: then it is the last error near the end. Of a Go program that ended
+// in a panic or by a fault of its runtime it is the line with which that begins: the last would be a place in the source,
+// far behind what went wrong.
 func TellingLine(text string) string {
 	lines := strings.Split(strings.TrimSpace(text), "\n")
-	line := lines[len(lines)-1]
-	for i := len(lines) - 1; i >= 0; i-- {
-		if asynclog.BeginsCrash(lines[i]) {
-			line = lines[i]
+	line := lines[lastError(lines)]
+	for _, l := range slices.Backward(lines) {
+		if asynclog.BeginsCrash(l) {
+			line = l
 			break
 		}
 	}
 	line = printable(message(line))
 	return strings.ToValidUTF8(line[:min(len(line), lineLimit)], "") // a character may have been cut in two
+}
+
+// lastError finds the line that TellingLine takes where nothing has crashed.
+func lastError(lines []string) int {
+	last := len(lines) - 1
+	if isError, said := asynclog.Level(lines[last]); isError || !said {
+		return last
+	}
+	for n := last; n >= max(0, last-errorWithin); n-- {
+		if isError, _ := asynclog.Level(lines[n]); isError {
+			return n
+		}
+	}
+	return last
 }
 
 // message is what a line says that is JSON, as zap, slog and klog write it. Any other line is its own message.

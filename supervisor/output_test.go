@@ -388,6 +388,10 @@ func TestAPanicsFirstLineIsTheReason(t *testing.T) {
 	for text, want := range map[string]string{
 		"":             "",
 		"one\ntwo\n\n": "two",
+		"{\"level\":\"fatal\",\"msg\":\"failed to commit tx\"}\n{\"level\":\"info\",\"msg\":\"established a connection\"}": "failed to commit tx",
+		"E1127 20:32:08.673284 79 server.go:328] lost it\nunknown flag: --x":                                               "unknown flag: --x",
+		"E1127 20:32:08.673284 79 server.go:328] lost it\n" + strings.Repeat("I1127 20:32:08.673284 79 s.go:3] well\n",
+			errorWithin+1): "I1127 20:32:08.673284 79 s.go:3] well",
 		"log\npanic: no such member\n\ngoroutine 1 [running]:\nmain.main()\n\tmain.go:18 +0x5e\n":                     "panic: no such member",
 		"fatal error: all goroutines are asleep - deadlock!\n\ngoroutine 1 [select]:\n":                               "fatal error: all goroutines are asleep - deadlock!",
 		"unexpected fault address 0x1\nfatal error: fault\n[signal SIGSEGV]\n\ngoroutine 1 [running]:\nmain.main()\n": "unexpected fault address 0x1",
@@ -419,6 +423,8 @@ func TestAnEndInOrderNeedsNoExplanation(t *testing.T) {
 		{Exit{Asked: true, Code: 1, Tail: tail}, "exited with code 1: closed etcd server"},
 		{Exit{Tail: tail}, "exited with code 0: closed etcd server"},
 		{Exit{Asked: true, Code: -1, Signal: "SIGKILL", Tail: tail}, "was killed by SIGKILL: closed etcd server"},
+		{Exit{Asked: true, Code: -1, Signal: "SIGTERM", Tail: tail}, "was killed by SIGTERM"},
+		{Exit{Code: -1, Signal: "SIGTERM", Tail: tail}, "was killed by SIGTERM: closed etcd server"},
 	} {
 		if got := tc.exit.String(); got != tc.want {
 			t.Errorf("%q, want %q", got, tc.want)
