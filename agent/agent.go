@@ -304,10 +304,10 @@ func (a *Agent) superviseChildren(ctx context.Context) (stop func(why error) err
 	go func() { done <- a.supervisor.Run(run) }()
 	return func(why error) error {
 		a.cfg.Notify.Stopping()
-		a.progress.enter(PhaseStopping)
+		a.progress.end(why)
 		gone, settle := a.backend.Leave(run, a.document.group(), detachTimeout), time.Duration(0)
 		switch {
-		case errors.Is(why, member.ErrRemoved), a.leaving.leaderless(run):
+		case errors.Is(why, member.ErrRemoved), a.leaving.unable(run):
 			a.leaving.giveUp(run)
 		case a.host.isSpot():
 			a.leaving.handOver(run)

@@ -163,22 +163,30 @@ func TestAPlannedStopFreesTheLeases(t *testing.T) {
 func TestAReplicaWithoutALeaderIsGivenUp(t *testing.T) {
 	for name, c := range map[string]struct {
 		change func(*table.MemberStatus)
+		ended  bool
 		given  bool
 	}{
-		"a leader":    {nil, false},
-		"no leader":   {func(s *table.MemberStatus) { s.Leader = 0 }, true},
-		"no raft yet": {func(s *table.MemberStatus) { s.Leader, s.MemberID = 0, 0 }, false},
+		"a leader":          {given: false},
+		"no leader":         {change: func(s *table.MemberStatus) { s.Leader = 0 }, given: true},
+		"no raft yet":       {change: func(s *table.MemberStatus) { s.Leader, s.MemberID = 0, 0 }, given: false},
+		"etcd does not run": {ended: true, given: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			v := newVM(t)
 			a, in := v.identified()
 			stop := a.superviseChildren(t.Context())
 			m := newMember(t, a, in, threeOf(c.change))
-			for _, name := range []string{etcdName, replica.APIServer} {
-				if err := a.supervisor.Start(sleeper(name)); err != nil {
+			etcd := sleeper(etcdName)
+			if c.ended {
+				etcd.Args = []string{"-c", "exit 1"}
+			}
+			for _, spec := range []supervisor.Spec{etcd, sleeper(replica.APIServer)} {
+				if err := a.supervisor.Start(spec); err != nil {
 					t.Fatal(err)
 				}
 			}
+			eventually(t, "etcd has ended",
+				func() bool { _, ended := a.supervisor.Exited(etcdName); return ended == c.ended })
 			eventually(t, "it runs",
 				func() bool { s, _ := a.supervisor.StatusOf(replica.APIServer); return s.State == supervisor.Ready })
 			if err := stop(nil); err != nil {
@@ -197,7 +205,7 @@ func TestAReplicaWithoutALeaderIsGivenUp(t *testing.T) {
 		})
 	}
 	a := newVM(t).agent()
-	if a.leaving.leaderless(t.Context()) {
+	if a.leaving.unable(t.Context()) {
 		t.Error("a replica without a member has no leader to miss")
 	}
 }

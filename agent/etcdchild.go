@@ -91,9 +91,19 @@ func (c *etcdChild) Stop(ctx context.Context) error {
 }
 
 // Running reports whether the process exists or is being made: its directory is its own then.
-func (c *etcdChild) Running() bool {
-	s, ok := c.supervisor.StatusOf(etcdName)
-	return ok && (s.PID != 0 || s.State == supervisor.Starting)
+func (c *etcdChild) Running() bool { return etcdRuns(c.supervisor) }
+
+func etcdRuns(s *supervisor.Supervisor) bool {
+	etcd, ok := s.StatusOf(etcdName)
+	return ok && (etcd.PID != 0 || etcd.State == supervisor.Starting)
+}
+
+// Ended says how the process last ended by itself.
+func (c *etcdChild) Ended() string {
+	if exit, ok := c.supervisor.Exited(etcdName); ok && !exit.Asked {
+		return exit.String()
+	}
+	return ""
 }
 
 // giveMember hands over what the member's process writes: its directory, and its folder on the tmpfs. What the agent

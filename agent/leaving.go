@@ -43,12 +43,15 @@ func (l *leaving) handOver(ctx context.Context) {
 	}
 }
 
-// leaderless: the member runs and knows of no leader. Nothing can be handed over or written, and the apiserver answers
-// nobody.
-func (l *leaving) leaderless(ctx context.Context) bool {
+// unable: the member does not run, or knows of no leader. Nothing can be handed over or written, and the apiserver
+// answers nobody.
+func (l *leaving) unable(ctx context.Context) bool {
 	m := l.startedMember()
 	if m == nil {
 		return false
+	}
+	if !etcdRuns(l.supervisor) {
+		return true
 	}
 	s, err := m.Status(ctx)
 	return err == nil && s.MemberID != 0 && s.Leader == 0
@@ -63,7 +66,7 @@ func (l *leaving) startedMember() *etcdmember.Membership {
 	return m
 }
 
-// giveUp stops a member that the cluster has removed, or that has no quorum, and what uses it, all at the same time:
+// giveUp stops a member that the cluster has removed, that has no quorum or does not run, and what uses it, all at the same time:
 // there is nothing to hand over, no apiserver here to free leases through, and an etcd that a frozen disk blocks must
 // not hold up the end of the others.
 func (l *leaving) giveUp(ctx context.Context) {

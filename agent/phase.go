@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"strings"
 	"sync"
 	"time"
 
@@ -67,6 +68,7 @@ type progress struct {
 	phase Phase
 	since time.Time
 	ready bool
+	ends  string // why the agent ends without being asked to
 	boot  status.Boot
 }
 
@@ -82,6 +84,22 @@ func (p *progress) enter(phase Phase) {
 	p.mu.Unlock()
 	p.waits.Enter(string(phase))
 	p.notify.Status(phase.forPeople())
+}
+
+// end notes that the way down begins; why is nil where somebody asked for it.
+func (p *progress) end(why error) {
+	p.enter(PhaseStopping)
+	if why == nil {
+		return
+	}
+	reason := why.Error()
+	if _, cause, ok := strings.Cut(reason, ErrStartAgain.Error()+": "); ok {
+		reason = cause // the phase in which it was noticed says nothing
+	}
+	p.log.Warn("ends, to be started again", "reason", reason)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.ends = reason
 }
 
 // took keeps how long a phase took that is done.
@@ -110,6 +128,7 @@ func (p *progress) show(s *status.Status) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	s.Replica.Phase, s.Replica.Since, s.Replica.Ready = string(p.phase), p.since, p.ready
+	s.Replica.StartsAgain = p.ends
 	s.Boot = status.Boot{Phases: append([]status.PhaseTook{}, p.boot.Phases...), Ready: p.boot.Ready}
 }
 

@@ -261,6 +261,7 @@ type imitation struct {
 	stop    func()
 	starts  int
 	dead    bool                      // it exits at once
+	ended   string                    // how it did
 	alone   []table.Member            // it is one of these, and knows no leader; none: it leads itself alone
 	say     func(*table.MemberStatus) // what it says of itself in addition
 }
@@ -270,6 +271,8 @@ func (c *imitation) Running() bool {
 	defer c.mu.Unlock()
 	return c.stop != nil
 }
+
+func (c *imitation) Ended() string { return c.ended }
 
 // started is how often it was.
 func (c *imitation) started() int {

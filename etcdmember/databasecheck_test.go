@@ -95,8 +95,14 @@ func TestASoundDatabaseIsNotCondemnedHoweverOftenEtcdEnds(t *testing.T) {
 	if len(read) != 3 || read[0] != 3 || read[1] != 6 || read[2] != 12 {
 		t.Errorf("read after %v starts", read)
 	}
-	if f := ms.reconciler.observe(t.Context()); f.Tries.Checked != "its database was read whole, and is sound" {
+	m.child.ended = "exited with code 2: panic: boom"
+	ms.disk.forget()
+	f := ms.reconciler.observe(t.Context())
+	if f.Tries.Checked != "its database was read whole, and is sound" {
 		t.Errorf("the wait does not say so: %q", f.Tries.Checked)
+	}
+	if f.Directory.End.Text != m.child.ended || f.Directory.End.Times != 0 {
+		t.Errorf("it is said to have ended with %+v", f.Directory.End)
 	}
 	if _, err := os.Stat(filepath.Join(m.etcdDir(), datadir.DamageFile)); !os.IsNotExist(err) {
 		t.Errorf("something is noted: %v", err)

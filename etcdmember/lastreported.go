@@ -79,8 +79,8 @@ func (l *lastReported) noteLeader(at time.Time, previous, ring leader.Ring, plan
 }
 
 // noteStep counts an act that was taken.
-func (l *lastReported) noteStep(act table.Act, err error) {
-	s := StepCount{Act: act, Outcome: "done"}
+func (l *lastReported) noteStep(p table.Plan, err error) {
+	s := StepCount{Act: p.Act, Outcome: "done", Count: 1, Reason: p.Reason}
 	if err != nil {
 		s.Outcome = "failed"
 	}
@@ -88,11 +88,11 @@ func (l *lastReported) noteStep(act table.Act, err error) {
 	defer l.mu.Unlock()
 	for i, known := range l.steps {
 		if known.Act == s.Act && known.Outcome == s.Outcome {
-			l.steps[i].Count++
+			s.Count += known.Count
+			l.steps[i] = s
 			return
 		}
 	}
-	s.Count = 1
 	l.steps = append(l.steps, s)
 }
 

@@ -184,7 +184,7 @@ func (l *leaderLoop) take(ctx context.Context, c *clientv3.Client, p table.Plan)
 	changing, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	err := l.change(changing, c, p)
-	l.reported.noteStep(p.Act, err)
+	l.reported.noteStep(p, err)
 	if err != nil {
 		l.failing.fails(ctx, what, err)
 		return false

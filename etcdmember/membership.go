@@ -61,6 +61,8 @@ type Child interface {
 	Start(ctx context.Context, configPath string) error
 	Stop(ctx context.Context) error
 	Running() bool
+	// Ended says how it last ended by itself, for a person; empty: it has not, or nothing is known of it.
+	Ended() string
 }
 
 // Config says whose membership is looked after, and with what.

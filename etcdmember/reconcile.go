@@ -113,7 +113,7 @@ func (r *reconciler) step(ctx context.Context, f table.Facts, p table.Plan) bool
 		r.cfg.Log.Info("step", "row", p.Row.Name(), "act", string(p.Act), "reason", p.Reason)
 	}
 	err := r.act(ctx, f, p)
-	r.reported.noteStep(p.Act, err)
+	r.reported.noteStep(p, err)
 	if err == nil {
 		*failed = table.Failure{}
 		return true

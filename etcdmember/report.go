@@ -111,6 +111,8 @@ type StepCount struct {
 	Act     table.Act `json:"act"`
 	Outcome string    `json:"outcome"`
 	Count   uint64    `json:"count"`
+	// Reason is why it was taken, the last time.
+	Reason string `json:"reason,omitempty"`
 }
 
 // ClusterUID is the inception's; empty: the record was not read yet, or has none. It may be called at any time.

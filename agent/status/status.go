@@ -69,6 +69,8 @@ type Replica struct {
 	Phase string    `json:"phase"`
 	Since time.Time `json:"since"`
 	Ready bool      `json:"ready"`
+	// StartsAgain is why the agent ends, where nobody asked it to: it is started again.
+	StartsAgain string `json:"startsAgain,omitempty"`
 	// Wanted is how many replicas are wanted: by order, else by the Cluster document; 0: it is not known yet.
 	Wanted int `json:"wanted,omitempty"`
 	// Incarnation is this replica's incarnation in the record.

@@ -14,7 +14,7 @@ import (
 func reportOf(s status.Status, version string, now time.Time) report.Report {
 	r := report.Report{Place: s.Replica.Place, InstanceID: s.Replica.InstanceID, BootID: s.Replica.BootID,
 		Addresses: s.Replica.Addresses, At: now.UTC(), Phase: s.Replica.Phase, Since: s.Replica.Since.UTC(),
-		Ready: s.Replica.Ready, Cluster: s.Cluster.Name, Epoch: s.Cluster.Epoch, ClusterID: s.Cluster.ID,
+		Ready: s.Replica.Ready, StartsAgain: s.Replica.StartsAgain, Cluster: s.Cluster.Name, Epoch: s.Cluster.Epoch, ClusterID: s.Cluster.ID,
 		Incarnation: s.Replica.Incarnation, DiskID: s.Replica.DiskID, Member: s.Etcd.Member,
 		RecordRead: s.Etcd.RecordRead, Waits: s.Blocked, Certificate: firstToExpire(s.Certificates), Version: version}
 	if e := s.Etcd.Explanation; e != nil {
@@ -28,7 +28,8 @@ func reportOf(s status.Status, version string, now time.Time) report.Report {
 			Started: m.Started, Heard: m.Heard, Lag: m.Lag})
 	}
 	for _, n := range s.Etcd.Steps {
-		r.Steps = append(r.Steps, report.Step{Act: string(n.Act), Outcome: n.Outcome, Count: n.Count})
+		r.Steps = append(r.Steps, report.Step{Act: string(n.Act), Outcome: n.Outcome, Count: n.Count,
+			Reason: n.Reason})
 	}
 	for _, c := range s.Components {
 		r.Components = append(r.Components, report.Component{Name: c.Name, State: string(c.State), Since: c.Since.UTC(),

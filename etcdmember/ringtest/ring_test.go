@@ -485,6 +485,8 @@ func (c *processChild) Running() bool {
 	}
 }
 
+func (c *processChild) Ended() string { return "" }
+
 func (c *processChild) Start(ctx context.Context, path string) error {
 	if err := c.Stop(ctx); err != nil {
 		return err

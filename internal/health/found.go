@@ -122,6 +122,9 @@ func (j *judgement) describe(r Replica) (name, next, what string) {
 		return ReplicaIsCutOff, "Check the network and the firewall between the masters (TCP 2379 and 2380).",
 			"It runs and reports, and etcd's leader and it do not hear of each other."
 	case ReplicaBoots:
+		if why := r.seen.StartsAgain; why != "" {
+			return ReplicaIsBooting, "It goes on by itself.", "It stops its processes and starts again: " + why
+		}
 		return ReplicaIsBooting, "It goes on by itself.",
 			fmt.Sprintf("It boots: phase %s for %s.", r.Phase, ageText(r.seen.At.Sub(r.seen.Since)))
 	case ReplicaUnknown:

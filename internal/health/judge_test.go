@@ -235,6 +235,18 @@ func TestVerdicts(t *testing.T) {
 			f.dies("b", "a")
 			f.of("b").Phase, f.of("b").Ready, f.of("b").Member = "stopping", false, ""
 		}, Degraded, 0, "us-central1-a us-central1-c", "a", "replica-stopped b", "start master-b"},
+		"its agent ends, and is started again": {func(f *Facts) {
+			f.dies("b", "a")
+			f.of("b").Phase, f.of("b").Ready, f.of("b").Member = "stopping", false, ""
+			f.of("b").StartsAgain = "etcd does not come up"
+			f.waits("b", "no-room")
+		}, Degraded, 0, "us-central1-a us-central1-c", "a", "no-room b [replica-booting b]",
+			"master-b: quorate status"},
+		"its agent ended to be started again, and was not": {func(f *Facts) {
+			f.dies("b", "a")
+			f.of("b").Phase, f.of("b").Ready, f.of("b").Member = "stopping", false, ""
+			f.of("b").StartsAgain, f.of("b").Age = "etcd does not come up", SilentAfter+time.Second
+		}, Degraded, 0, "us-central1-a us-central1-c", "a", "replica-not-heard b", "start master-b"},
 		"it boots again": {func(f *Facts) {
 			f.of("b").Phase, f.of("b").Ready = "control plane", false
 		}, Degraded, 1, "", "a", "replica-booting b", ""},

@@ -210,7 +210,9 @@ func (j *judgement) stateOf(s report.Sighting, m *report.Member) ReplicaState {
 	// A VM that was shot has not noticed that nobody hears of it. One that is cut off has, and says so at once.
 	dead := unheard && s.Leader().ID != ""
 	switch {
-	case s.Phase == "stopping" && (s.Age > SilentAfter || unheard || s.Member == ""):
+	case s.StartsAgain != "" && s.Age <= SilentAfter:
+		return ReplicaBoots // also where nobody hears of it: its member does not run
+	case s.Phase == "stopping" && s.StartsAgain == "" && (s.Age > SilentAfter || unheard || s.Member == ""):
 		return ReplicaStopped
 	case s.Age > SilentAfter, dead:
 		return ReplicaUnheard
@@ -227,6 +229,8 @@ func (j *judgement) stateOf(s report.Sighting, m *report.Member) ReplicaState {
 // Text is the state with what there is to explain, for a line.
 func (r Replica) Text() string {
 	switch {
+	case r.State == ReplicaBoots && r.seen != nil && r.seen.StartsAgain != "":
+		return "starting again"
 	case r.State == ReplicaBoots:
 		return "booting, phase " + r.Phase
 	case len(r.Down) > 0:

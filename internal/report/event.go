@@ -17,9 +17,11 @@ const (
 	// Began: an agent has begun. Its text has what the report before it said.
 	Began Kind = "began"
 	// Phase: the boot has come to another phase. Ready: it is done. Stopping: the replica was asked to stop.
-	Phase    Kind = "phase"
-	Ready    Kind = "ready"
-	Stopping Kind = "stopping"
+	// Restarting: its agent ends without being asked to, and is started again.
+	Phase      Kind = "phase"
+	Ready      Kind = "ready"
+	Stopping   Kind = "stopping"
+	Restarting Kind = "restarting"
 	// Place: the replica has another incarnation.
 	Place Kind = "place"
 	// Waiting and Resumed: a wait began, and ended. Their subject is the wait's name.
@@ -95,8 +97,10 @@ type adder func(k Kind, subject, format string, args ...any)
 func phaseChanges(before, after Report, add adder) {
 	switch {
 	case after.Phase == before.Phase:
+	case after.Phase == "stopping" && after.StartsAgain != "":
+		add(Restarting, "", "stops its processes and starts again: %s", after.StartsAgain)
 	case after.Phase == "stopping":
-		add(Stopping, "", "was asked to stop, or ends; it stops in order")
+		add(Stopping, "", "was asked to stop; it stops in order")
 	case after.Ready:
 		add(Ready, "", "is ready")
 	default:
@@ -113,7 +117,22 @@ var acts = map[string]string{
 	"claim": "claimed an epoch", "promote": "promoted a learner to a voter",
 	"restore": "built the directory of the next epoch", "close epoch": "closed the epoch",
 	"move leader": "handed etcd's leadership over", "stop": "stopped its member",
+	"create formed again": "wrote again into the record that the epoch is formed",
+	"abandon":             "wrote that the epoch is given up",
+	"confirm incarnation": "confirmed its incarnation in the record",
+	"mark adding":         "noted on its disk that it adds a member",
+	"write stopped":       "wrote into the record that its etcd has stopped",
+	"order restore":       "ordered a restore, as the policy says",
+	"accept the restore":  "checked whether the restore can be carried out here",
+	"settle the restore":  "wrote whether the restore goes on",
+	"disarm":              "disarmed an alarm of etcd's",
+	"compact":             "compacted etcd's history",
+	"defragment":          "defragmented a member's database",
+	"complete order":      "wrote that an order is done",
 }
+
+// explained are the acts that take something away, or put something else in its place: a person asks why.
+var explained = []string{"archive", "remove member", "abandon", "restore", "move leader", "stop", "defragment"}
 
 func stepChanges(before, after Report, add adder) {
 	for _, s := range after.Steps {
@@ -130,6 +149,8 @@ func stepChanges(before, after Report, add adder) {
 			text = fmt.Sprintf("did not get through with %q, and observes again", s.Act)
 		case !known:
 			text = fmt.Sprintf("took the step %q", s.Act)
+		case s.Reason != "" && slices.Contains(explained, s.Act):
+			text += ": " + s.Reason
 		}
 		if n > 1 {
 			text += fmt.Sprintf(" (%d times)", n)
@@ -241,7 +262,7 @@ func electionChanges(before, after Report, add adder) {
 // and what was started again. What repeats while all is well is not.
 func (e Event) Important() bool {
 	switch e.Kind {
-	case Began, Ready, Stopping, Place, Waiting, Resumed, Did, Joined, Leads, Silent, Heard, Elected:
+	case Began, Ready, Stopping, Restarting, Place, Waiting, Resumed, Did, Joined, Leads, Silent, Heard, Elected:
 		return true
 	case ComponentState:
 		return strings.Contains(e.Text, startedAgain)

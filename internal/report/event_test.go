@@ -26,13 +26,19 @@ func TestEachChangeIsAnEvent(t *testing.T) {
 		"a boot is done": {func(b, _ *Report) { b.Phase, b.Ready = "control plane", false },
 			[]string{"ready is ready"}},
 		"a stop": {func(_, a *Report) { a.Phase, a.Ready = "stopping", false },
-			[]string{"stopping was asked to stop, or ends; it stops in order"}},
+			[]string{"stopping was asked to stop; it stops in order"}},
+		"an end that nobody asked for": {func(_, a *Report) {
+			a.Phase, a.Ready, a.StartsAgain = "stopping", false, "etcd does not come up"
+		}, []string{"restarting stops its processes and starts again: etcd does not come up"}},
 		"an incarnation": {func(_, a *Report) { a.Incarnation = 2 }, []string{"place has incarnation 2"}},
-		"an act": {func(_, a *Report) { a.Steps = []Step{{"remove member", "done", 1}} },
-			[]string{"did removed a former member"}},
+		"an act": {func(_, a *Report) { a.Steps = []Step{{"remove member", "done", 1, "its disk is gone"}} },
+			[]string{"did removed a former member: its disk is gone"}},
+		"an act that goes without saying": {func(_, a *Report) {
+			a.Steps = []Step{{"start", "done", 1, "the directory is valid"}}
+		}, []string{"did started its member on the disk's directory"}},
 		"an act that fails": {func(b, a *Report) {
-			b.Steps, a.Steps = []Step{{"promote", "failed", 1}},
-				[]Step{{"promote", "failed", 3}}
+			b.Steps, a.Steps = []Step{{"promote", "failed", 1, ""}},
+				[]Step{{"promote", "failed", 3, ""}}
 		},
 			[]string{`did did not get through with "promote", and observes again (2 times)`}},
 		"a promotion": {func(b, _ *Report) { b.Members[0].Role = "learner" },
@@ -119,7 +125,7 @@ func TestNoTextHasASecret(t *testing.T) {
 // By construction: nothing in a report or an event can hold bytes, a map or anything at all. What is text is named
 // here.
 func TestAReportConsistsOfNamesNumbersAndTimes(t *testing.T) {
-	free := []string{"Component.Reason", "Wait.Reason", "Wait.Next", "Event.Text"}
+	free := []string{"Report.StartsAgain", "Step.Reason", "Component.Reason", "Wait.Reason", "Wait.Next", "Event.Text"}
 	var texts []string
 	var walk func(v reflect.Type)
 	walk = func(v reflect.Type) {
@@ -151,7 +157,7 @@ func TestAReportConsistsOfNamesNumbersAndTimes(t *testing.T) {
 			t.Errorf("%s is not there any more: this test no longer knows what is free text", f)
 		}
 	}
-	if n := len(texts); n != 32 {
+	if n := len(texts); n != 34 {
 		t.Errorf("%d texts; a new one that is free has to pass Clean: %q", n, texts)
 	}
 }

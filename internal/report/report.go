@@ -25,6 +25,8 @@ type Report struct {
 	Phase string    `json:"phase"`
 	Since time.Time `json:"since"`
 	Ready bool      `json:"ready"`
+	// StartsAgain is why the agent stops, where nobody asked it to: it is started again.
+	StartsAgain string `json:"startsAgain,omitempty"`
 
 	Cluster     string `json:"cluster"`
 	Epoch       uint64 `json:"epoch,omitempty"`
@@ -76,6 +78,8 @@ type Step struct {
 	Act     string `json:"act"`
 	Outcome string `json:"outcome"`
 	Count   uint64 `json:"count"`
+	// Reason is why it was taken, the last time.
+	Reason string `json:"reason,omitempty"`
 }
 
 // Component is one process that is kept running.
@@ -123,13 +127,14 @@ const mostItems = 40
 
 // Cleaned is the report as it may be written: each free text is Clean, and no list is long.
 func (r Report) Cleaned() Report {
+	r.StartsAgain = Clean(r.StartsAgain)
 	r.Members = cleaned(r.Members, func(m Member) Member { m.Name = Clean(m.Name); return m })
 	r.Components = cleaned(r.Components, func(c Component) Component { c.Reason = Clean(c.Reason); return c })
 	r.Waits = cleaned(r.Waits, func(w replica.Wait) replica.Wait {
 		w.Reason, w.Next = Clean(w.Reason), Clean(w.Next)
 		return w
 	})
-	r.Steps = cleaned(r.Steps, func(s Step) Step { return s })
+	r.Steps = cleaned(r.Steps, func(s Step) Step { s.Reason = Clean(s.Reason); return s })
 	r.Elected = cleaned(r.Elected, Clean)
 	return r
 }
