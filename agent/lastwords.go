@@ -43,12 +43,11 @@ func wordsOf(f lastwords.Former, self replica.Identity, c *replica.Cluster, now 
 		out = append(out, report.Event{At: now.UTC(), Kind: report.LastWords, Subject: source,
 			Text: report.Clean(text)})
 	}
-	how := "ended without being asked to"
 	if f.InOrder {
-		how = "ended in order"
+		return nil // how it ended is known, and what it said before explains nothing
 	}
-	add("", fmt.Sprintf("its disk has the last words of boot %.8s, instance %s, which %s; `quorate support` on it "+
-		"takes more of them", f.Boot.ID, f.Boot.Instance, how))
+	add("", fmt.Sprintf("its disk has the last words of boot %.8s, instance %s, which ended without being asked to; "+
+		"`quorate support` on it takes more of them", f.Boot.ID, f.Boot.Instance))
 	for _, e := range f.Excerpts {
 		for _, line := range e.Lines {
 			add(e.Source, fmt.Sprintf("boot %.8s, %s: %s", f.Boot.ID, e.Source, filter.Text(line)))

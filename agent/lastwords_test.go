@@ -50,4 +50,8 @@ func TestLastWordsAreToldWithoutSecrets(t *testing.T) {
 	if more := wordsOf(lastwords.Former{}, self, c, now); more != nil {
 		t.Errorf("a disk without words tells %+v", more)
 	}
+	f.InOrder = true
+	if more := wordsOf(f, self, c, now); more != nil {
+		t.Errorf("an end in order is explained by %+v", more)
+	}
 }

@@ -66,9 +66,9 @@ func (l *leaving) startedMember() *etcdmember.Membership {
 	return m
 }
 
-// giveUp stops a member that the cluster has removed, that has no quorum or does not run, and what uses it, all at the same time:
-// there is nothing to hand over, no apiserver here to free leases through, and an etcd that a frozen disk blocks must
-// not hold up the end of the others.
+// giveUp stops a member that the cluster has removed, that has no quorum or does not run, and what uses it, all at the
+// same time: there is nothing to hand over, no apiserver here to free leases through, and an etcd that a frozen disk
+// blocks must not hold up the end of the others.
 func (l *leaving) giveUp(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, giveUpTimeout)
 	defer cancel()

@@ -70,8 +70,8 @@ const errorWithin = 20
 
 // TellingLine returns the line that says why a process ended: the last that holds something. Where that is a log's, and
 // no error, another thread has gone on for a moment: then it is the last error near the end. Of a Go program that ended
-// in a panic or by a fault of its runtime it is the line with which that begins: the last would be a place in the source,
-// far behind what went wrong.
+// in a panic or by a fault of its runtime it is the line with which that begins: the last would be a place in the
+// source, far behind what went wrong.
 func TellingLine(text string) string {
 	lines := strings.Split(strings.TrimSpace(text), "\n")
 	line := lines[lastError(lines)]

@@ -14,8 +14,8 @@ import (
 func reportOf(s status.Status, version string, now time.Time) report.Report {
 	r := report.Report{Place: s.Replica.Place, InstanceID: s.Replica.InstanceID, BootID: s.Replica.BootID,
 		Addresses: s.Replica.Addresses, At: now.UTC(), Phase: s.Replica.Phase, Since: s.Replica.Since.UTC(),
-		Ready: s.Replica.Ready, StartsAgain: s.Replica.StartsAgain, Cluster: s.Cluster.Name, Epoch: s.Cluster.Epoch, ClusterID: s.Cluster.ID,
-		Incarnation: s.Replica.Incarnation, DiskID: s.Replica.DiskID, Member: s.Etcd.Member,
+		Ready: s.Replica.Ready, StartsAgain: s.Replica.StartsAgain, Cluster: s.Cluster.Name, Epoch: s.Cluster.Epoch,
+		ClusterID: s.Cluster.ID, Incarnation: s.Replica.Incarnation, DiskID: s.Replica.DiskID, Member: s.Etcd.Member,
 		RecordRead: s.Etcd.RecordRead, Waits: s.Blocked, Certificate: firstToExpire(s.Certificates), Version: version}
 	if e := s.Etcd.Explanation; e != nil {
 		r.Row = e.Plan.Row.Name()

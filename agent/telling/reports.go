@@ -54,6 +54,8 @@ type Reporter struct {
 	mu     sync.Mutex
 	store  Store // nil until the document is known, and where there is none
 	outbox report.Outbox
+	// again is when this boot began, where the report before was of another.
+	again time.Time
 
 	// What follows is the writer's alone.
 	former  bool // what the report before said is noted
@@ -117,7 +119,9 @@ func (r *Reporter) last() {
 	ctx, cancel := context.WithTimeout(context.Background(), lastReportTimeout)
 	defer cancel()
 	if store := r.opened(); store != nil {
-		r.observeOnce(ctx)
+		if s := r.observeOnce(ctx); s.AskedToStop() {
+			r.Note(report.Event{At: s.At, Kind: report.Stopped, Text: "has stopped in order"})
+		}
 		for r.writeNext(ctx, store, (*report.Outbox).Rest) {
 		}
 	}
@@ -139,14 +143,16 @@ func (r *Reporter) observe(ctx context.Context) {
 	}
 }
 
-func (r *Reporter) observeOnce(ctx context.Context) {
+func (r *Reporter) observeOnce(ctx context.Context) report.Report {
 	ctx, cancel := context.WithTimeout(ctx, observeTimeout)
 	defer cancel()
 	seen := reportOf(r.gather(ctx), r.version, time.Now())
 	r.mu.Lock()
+	seen.BootedAgain = r.again
 	happened := r.outbox.Observe(seen)
 	r.mu.Unlock()
 	r.tell(happened)
+	return seen
 }
 
 func (r *Reporter) write(ctx context.Context) {
@@ -222,9 +228,16 @@ func (r *Reporter) noteFormer(ctx context.Context, store Store, w report.Write) 
 		return nil
 	}
 	now := time.Now()
-	e := report.Event{At: now, Kind: report.Began, Subject: "former", Text: formerText(*s, now)}
+	again := s.BootedAgain // the agent alone was started again
+	if s.BootID != w.Report.BootID {
+		again = now.UTC()
+	}
+	w.Report.BootedAgain = again
+	e := report.Event{At: now, Kind: report.Began, Subject: "former", Text: formerText(*s, now),
+		Before: now.Add(-s.Age).UTC()}
 	r.mu.Lock()
 	r.outbox.Note(e)
+	r.again = again
 	r.mu.Unlock()
 	return nil
 }

@@ -155,8 +155,23 @@ func TestAChangeIsReportedWithinTwoSeconds(t *testing.T) {
 	if got := k.last().Phase; got != "stopping" {
 		t.Errorf("its last report says phase %q", got)
 	}
-	if got := k.story(); !strings.Contains(got, "its agent began: instance 101, boot boot1") {
-		t.Errorf("no beginning in %q", got)
+	if got := k.story(); !strings.Contains(got, "its agent began: instance 101, boot boot1") ||
+		!strings.Contains(got, "has stopped in order") {
+		t.Errorf("no beginning or no end in %q", got)
+	}
+}
+
+// An agent that ends without being asked to is no replica that has stopped.
+func TestAnEndToBeStartedAgainIsToldAsOne(t *testing.T) {
+	t.Parallel()
+	k := &keptReports{}
+	w, stop := reporting(t, k)
+	eventually(t, "a first report", func() bool { return k.last().InstanceID == "101" })
+	w.becomes(func(s *status.Status) { s.Replica.Phase, s.Replica.StartsAgain = "stopping", "etcd does not come up" })
+	stop()
+	if got := k.story(); strings.Contains(got, "has stopped in order") ||
+		!strings.Contains(got, "starts again: etcd does not come up") {
+		t.Errorf("told is %q", got)
 	}
 }
 
@@ -172,6 +187,15 @@ func TestTheReportBeforeIsNoted(t *testing.T) {
 	eventually(t, "it is noted", func() bool {
 		return strings.Contains(k.story(), "ready, instance 99, boot boot0")
 	})
+	if again := k.last().BootedAgain; time.Since(again).Abs() > time.Minute {
+		t.Errorf("the report says that it booted again at %s", again)
+	}
+	before := time.Date(2026, 11, 27, 20, 30, 0, 0, time.UTC)
+	k = &keptReports{former: &report.Sighting{Report: report.Report{InstanceID: "101", BootID: "boot1",
+		BootedAgain: before}}}
+	_, stopAgain := reporting(t, k)
+	defer stopAgain()
+	eventually(t, "the agent was started again in its boot", func() bool { return k.last().BootedAgain.Equal(before) })
 }
 
 func TestEventsAreWrittenWhereAReportMayNotBe(t *testing.T) {

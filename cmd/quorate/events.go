@@ -25,11 +25,14 @@ type eventFlags struct {
 	cluster.Flags
 	output string
 	since  time.Duration
+	all    bool
 }
 
 func (f *eventFlags) add(cmd *cobra.Command) {
 	f.Flags.Add(cmd)
 	command.AddOutput(cmd, &f.output)
+	cmd.Flags().BoolVar(&f.all, "all", false, "also what repeats while all is well, and each step on the way; JSON has it "+
+		"always")
 	cmd.Flags().DurationVar(&f.since, "since", 24*time.Hour, "how far back, such as 8h; events are kept for 30 days")
 }
 
@@ -54,7 +57,7 @@ where they are kept for 30 days, also when the VM is gone. Times are by the repl
 				}
 				lines = slices.DeleteFunc(lines, func(l report.Line) bool { return l.By != about })
 			}
-			return f.print(cmd.OutOrStdout(), lines, nothing, inOneLine)
+			return f.print(cmd.OutOrStdout(), f.brief(lines), nothing, inOneLine)
 		}}
 	f.add(cmd)
 	cmd.ValidArgsFunction = command.Completing(f.ReplicaNames)
@@ -68,7 +71,8 @@ func newWhy() *cobra.Command {
 		Long: `Tell what happened to a replica, as a story in time: what it noticed itself, what others noticed of it,
 which of its VMs ended without being asked to, and the incarnations that the record has. It is told also where the VM
 is gone, and over several VMs in the same place. Without a name: which VMs of all replicas ended and were followed by
-another boot. One that is still away is in "quorate health". Times are by the replicas' clocks, in UTC.`,
+another boot, whether they were asked to, what was wrong before, what was done, and when they were whole again. One that
+is still away is in "quorate health". Times are by the replicas' clocks, in UTC.`,
 		Example: `  quorate why --config cluster.yaml --since 12h
   quorate why master-b --config cluster.yaml --since 8h`,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -79,18 +83,82 @@ another boot. One that is still away is in "quorate health". Times are by the re
 			}
 			since := time.Now().Add(-f.since)
 			if len(args) == 0 {
-				return f.print(cmd.OutOrStdout(), report.Ends(batches, since), "No master came back from an end", inLines)
+				return f.printEnds(cmd.Context(), cmd.OutOrStdout(), report.Ends(batches, since), since)
 			}
 			about, err := findPlace(args[0], batches, v)
 			if err != nil {
 				return err
 			}
-			lines := withIncarnations(report.Story(batches, about, since), v.Replicas[about], since)
+			lines := withIncarnations(f.brief(report.Story(batches, about, since)), v.Replicas[about], since)
 			return f.print(cmd.OutOrStdout(), lines, nothing, inLines)
 		}}
 	f.add(cmd)
 	cmd.ValidArgsFunction = command.Completing(f.ReplicaNames)
 	return cmd
+}
+
+// brief leaves out of a text what only --all shows. JSON has all lines: who reads it chooses.
+func (f *eventFlags) brief(lines []report.Line) []report.Line {
+	if f.all || f.output != "" {
+		return lines
+	}
+	return report.Brief(lines)
+}
+
+// printEnds prints a paragraph for each end, and whether etcd's history went on. The events are told also where the
+// record cannot be read.
+func (f *eventFlags) printEnds(ctx context.Context, w io.Writer, ends []report.End, since time.Time) error {
+	v, unread := f.record(ctx)
+	var lines []report.Line
+	for _, e := range ends {
+		lines = append(lines, report.Line{By: e.Place, Event: report.Event{At: e.At(), Kind: report.Gone,
+			Text: e.Whole(diskOf(e, v.Replicas[e.Place]))}})
+	}
+	if err := f.print(w, lines, "No master came back from an end", inLines); err != nil || f.output != "" {
+		return err
+	}
+	text := historyText(v, since)
+	if unread != nil {
+		text = fmt.Sprintf("Whether etcd's history goes on is not known: %s.", unread)
+	}
+	if text != "" && len(ends) > 0 {
+		fmt.Fprintln(w)
+		terminal.PrintText(w, "", text)
+	}
+	return nil
+}
+
+// diskOf says which disk the boot after an end had; empty: it took no incarnation, because it went on with its own.
+func diskOf(e report.End, list []record.Incarnation) string {
+	for n, i := range list {
+		if i.InstanceID == e.NextInstance && !i.Time.Before(e.Next.Add(-clocksDiffer)) &&
+			(e.Ready.IsZero() || i.Time.Before(e.Ready)) {
+			return onDisk(list[:n], i)
+		}
+	}
+	return ""
+}
+
+// clocksDiffer is by how much the times of one boot may differ: an incarnation's is taken a moment before an event's.
+const clocksDiffer = 5 * time.Second
+
+// historyText says whether etcd has the history that it had. A new one begins with a restore alone, which is an epoch.
+func historyText(v record.View, since time.Time) string {
+	var formed record.Epoch
+	for _, e := range v.Epochs {
+		if e.Outcome != nil && e.Outcome.Formed != nil {
+			formed = e
+		}
+	}
+	switch {
+	case formed.Number == 0:
+		return ""
+	case formed.Number > 1 && !formed.Outcome.Time.Before(since):
+		return fmt.Sprintf("Epoch %d was formed by a restore at %s: what was written after its source is not in it "+
+			"(\"quorate record show\").", formed.Number, terminal.When(formed.Outcome.Time))
+	}
+	return fmt.Sprintf("Nothing was restored: epoch %d goes on, and with it each write that was acknowledged.",
+		formed.Number)
 }
 
 // nothing is what is said where there is no line.
@@ -120,14 +188,22 @@ func (f *eventFlags) read(ctx context.Context, ago time.Duration, withRecord boo
 		return nil, v, err
 	}
 	batches, err = reports.Events(ctx, time.Now().Add(-ago))
-	if err != nil || !withRecord {
-		return batches, v, err
-	}
-	store, err := cluster.OpenRecord(c)
-	if err == nil {
-		v, err = store.View(ctx)
+	if err == nil && withRecord {
+		v, err = f.record(ctx)
 	}
 	return batches, v, err
+}
+
+func (f *eventFlags) record(ctx context.Context) (v record.View, err error) {
+	c, err := f.Load()
+	if err != nil {
+		return v, err
+	}
+	store, err := cluster.OpenRecord(c)
+	if err != nil {
+		return v, err
+	}
+	return store.View(ctx)
 }
 
 // inLines is an entry of a story, which is read.

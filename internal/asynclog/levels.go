@@ -82,7 +82,8 @@ func (l *Leveler) of(line string) priority {
 	return info
 }
 
-// Level reads a line's level: whether it has one, as klog, zap and slog write it, and whether that is an error or worse.
+// Level reads a line's level: whether it has one, as klog, zap and slog write it, and whether that is an error or
+// worse.
 func Level(line string) (isError, said bool) {
 	p, said := saidPriority(line)
 	return said && p <= failure, said

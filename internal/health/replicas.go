@@ -50,6 +50,8 @@ type Replica struct {
 	Down  []string `json:"down,omitempty"`
 	// Elected are the leases that its processes hold.
 	Elected []string `json:"elected,omitempty"`
+	// BootedAgain is when its boot began, where another went before it.
+	BootedAgain time.Time `json:"bootedAgain,omitzero"`
 	// Age is that of its report, in seconds by the store's clock; nil: it has none.
 	Age *float64 `json:"reportAge,omitempty"`
 
@@ -103,7 +105,7 @@ func (j *judgement) current() {
 			continue // it was here once
 		}
 		age := s.Age.Seconds()
-		r := Replica{Place: s.Place, Phase: s.Phase, Age: &age, seen: s}
+		r := Replica{Place: s.Place, Phase: s.Phase, Age: &age, BootedAgain: s.BootedAgain, seen: s}
 		if m != nil {
 			r.Role, r.Leads = m.Role, m.Leader && fresh
 			r.heard = fresh && m.Heard != nil && *m.Heard
@@ -212,11 +214,11 @@ func (j *judgement) stateOf(s report.Sighting, m *report.Member) ReplicaState {
 	switch {
 	case s.StartsAgain != "" && s.Age <= SilentAfter:
 		return ReplicaBoots // also where nobody hears of it: its member does not run
-	case s.Phase == "stopping" && s.StartsAgain == "" && (s.Age > SilentAfter || unheard || s.Member == ""):
+	case s.AskedToStop() && (s.Age > SilentAfter || unheard || s.Member == ""):
 		return ReplicaStopped
 	case s.Age > SilentAfter, dead:
 		return ReplicaUnheard
-	case s.Phase == "stopping":
+	case s.AskedToStop():
 		return ReplicaStops
 	case !s.Ready:
 		return ReplicaBoots

@@ -103,13 +103,65 @@ func (d *disk) former() (f Former) {
 		return f
 	}
 	f.Boot, f.InOrder = last.boot, bytes.HasSuffix(last.text, []byte(Ended))
-	f.add(Agent, last.text, agentLines)
+	said := map[string][]byte{Agent: last.text}
 	for _, source := range sources {
 		if source != Agent {
-			f.add(source, d.saidIn(f.Boot, source), 0)
+			said[source] = d.saidIn(f.Boot, source)
+		}
+	}
+	var end time.Time
+	for _, text := range said {
+		if t := lastTime(text); t.After(end) {
+			end = t
+		}
+	}
+	f.add(Agent, telling(said[Agent], agentLines, end))
+	for _, source := range sources {
+		if source != Agent {
+			f.add(source, telling(said[source], 0, end))
 		}
 	}
 	return f
+}
+
+// longBefore: a line was said so long before the end that it is about something else.
+func longBefore(line string, end time.Time) bool {
+	t := timeOf(plain(line), time.Now())
+	return !t.IsZero() && t.Before(end.Add(-tellingTime))
+}
+
+// lastTime is the time of the last line that has one; zero: none has.
+func lastTime(text []byte) time.Time {
+	lines := bytes.Split(text, []byte("\n"))
+	for _, line := range slices.Backward(lines[max(0, len(lines)-linesWithTime):]) {
+		if t := timeOf(plain(string(line)), time.Now()); !t.IsZero() {
+			return t
+		}
+	}
+	return time.Time{}
+}
+
+// timeOf reads the time that slog, zap (as plain has it) or klog put in front of a line; zero: there is none. klog
+// leaves the year out: it is the last in which the time is not after now.
+func timeOf(line string, now time.Time) time.Time {
+	word, rest, _ := strings.Cut(strings.TrimPrefix(line, "time="), " ")
+	for _, layout := range []string{time.RFC3339, "2006-01-02T15:04:05Z0700"} { // zap's own has no colon in its zone
+		if t, err := time.Parse(layout, word); err == nil {
+			return t
+		}
+	}
+	clock, _, _ := strings.Cut(strings.TrimSpace(rest), " ")
+	if len(word) != len("I0102") {
+		return time.Time{}
+	}
+	t, err := time.Parse("0102 15:04:05", word[1:]+" "+clock)
+	if err != nil {
+		return time.Time{}
+	}
+	if t = t.AddDate(now.UTC().Year(), 0, 0); t.After(now.Add(time.Hour)) {
+		t = t.AddDate(-1, 0, 0)
+	}
+	return t
 }
 
 // saidIn is what a source said in a boot.
@@ -123,8 +175,8 @@ func (d *disk) saidIn(b Boot, source string) []byte {
 	return nil
 }
 
-func (f *Former) add(source string, text []byte, latest int) {
-	if lines := telling(text, latest); len(lines) > 0 {
+func (f *Former) add(source string, lines []string) {
+	if len(lines) > 0 {
 		f.Excerpts = append(f.Excerpts, Excerpt{source, lines})
 	}
 }
@@ -134,11 +186,16 @@ const (
 	agentLines = 3
 	// tellingLines are the last of a source that matter.
 	tellingLines = 3
+	// tellingTime is how long before the last word of all something was said that may be about the end.
+	tellingTime = time.Minute
+	// linesWithTime is how many lines before its end a log has one with a time: the stacks of a crash have none.
+	linesWithTime = 2000
 )
 
-// telling picks the last lines that say what went wrong: warnings, errors, and of a crash the line that begins it. Of
-// those that differ in numbers alone it takes the last. The latest lines are taken whatever they say.
-func telling(text []byte, latest int) []string {
+// telling picks the last lines that say what went wrong: warnings, errors, and of a crash the line that begins it, as
+// far as they were said shortly before the end. Of those that differ in numbers alone it takes the last. The latest
+// lines are taken whatever they say, and whenever.
+func telling(text []byte, latest int, end time.Time) []string {
 	text = bytes.ReplaceAll(text, []byte{0}, nil) // what a power cut may leave
 	var levels asynclog.Leveler
 	marked := append(levels.Add(text), levels.Last()...)
@@ -152,7 +209,7 @@ func telling(text []byte, latest int) []string {
 		}
 		begins := asynclog.BeginsCrash(line)
 		crashed = begins || crashed && priority == '2'
-		if begins || !crashed && priority <= '4' {
+		if (begins || !crashed && priority <= '4') && !longBefore(line, end) {
 			matters = append(matters, len(all))
 		}
 		all = append(all, line)

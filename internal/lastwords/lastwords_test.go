@@ -116,6 +116,32 @@ func TestTheNextBootFindsHowTheOneBeforeEnded(t *testing.T) {
 	}
 }
 
+// What a boot said at its begin explains no end an hour later. A line without a time may be of the end, and what
+// the agent said last tells what it was at.
+func TestWhatWasSaidLongBeforeTheEndIsLeftOut(t *testing.T) {
+	t.Parallel()
+	dir := filepath.Join(t.TempDir(), "lastwords")
+	first := begin(dir, "one", always)
+	<-first.found
+	first.say(Agent, "time=2026-11-24T09:00:00Z level=WARN msg=old", "time=2026-11-24T09:30:00Z level=INFO msg=a",
+		"time=2026-11-24T09:40:00Z level=INFO msg=b", "time=2026-11-24T09:50:00Z level=INFO msg=c")
+	first.say("kube-apiserver", "W1124 09:58:59.9 1 a.go:1] old", "E1124 09:59:01.1 1 a.go:1] new", "panic: no")
+	first.say("kube-scheduler", "E1124 09:00:00.0 1 a.go:1] old")
+	first.say("etcd", `{"level":"warn","ts":"2026-11-24T09:00:00.123+0100","msg":"old"}`,
+		`{"level":"warn","ts":"2026-11-24T09:59:59.123456Z","msg":"new"}`,
+		`{"level":"info","ts":"2026-11-24T10:00:01Z","msg":"last"}`)
+	first.Close()
+	second := begin(dir, "two", always)
+	defer second.Close()
+	want := []Excerpt{{Agent, []string{"time=2026-11-24T09:30:00Z level=INFO msg=a",
+		"time=2026-11-24T09:40:00Z level=INFO msg=b", "time=2026-11-24T09:50:00Z level=INFO msg=c"}},
+		{"etcd", []string{"2026-11-24T09:59:59.123456Z warn new"}},
+		{"kube-apiserver", []string{"E1124 09:59:01.1 1 a.go:1] new", "panic: no"}}}
+	if f := <-second.found; fmt.Sprint(f.Excerpts) != fmt.Sprint(want) {
+		t.Errorf("found %+v, want %+v", f.Excerpts, want)
+	}
+}
+
 func TestOldWordsMakeWayAcrossBoots(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

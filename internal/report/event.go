@@ -17,10 +17,11 @@ const (
 	// Began: an agent has begun. Its text has what the report before it said.
 	Began Kind = "began"
 	// Phase: the boot has come to another phase. Ready: it is done. Stopping: the replica was asked to stop.
-	// Restarting: its agent ends without being asked to, and is started again.
+	// Stopped: it has stopped. Restarting: its agent ends without being asked to, and is started again.
 	Phase      Kind = "phase"
 	Ready      Kind = "ready"
 	Stopping   Kind = "stopping"
+	Stopped    Kind = "stopped"
 	Restarting Kind = "restarting"
 	// Place: the replica has another incarnation.
 	Place Kind = "place"
@@ -55,6 +56,8 @@ type Event struct {
 	Subject string `json:"subject,omitempty"`
 	// Text is what a person reads after the replica's name.
 	Text string `json:"text"`
+	// Before is when the report before this agent's was written, where the event is about that.
+	Before time.Time `json:"before,omitzero"`
 }
 
 // Batch is some events of one replica, in one object that is written once.
@@ -97,10 +100,10 @@ type adder func(k Kind, subject, format string, args ...any)
 func phaseChanges(before, after Report, add adder) {
 	switch {
 	case after.Phase == before.Phase:
-	case after.Phase == "stopping" && after.StartsAgain != "":
-		add(Restarting, "", "stops its processes and starts again: %s", after.StartsAgain)
-	case after.Phase == "stopping":
+	case after.AskedToStop():
 		add(Stopping, "", "was asked to stop; it stops in order")
+	case after.StartsAgain != "":
+		add(Restarting, "", "stops its processes and starts again: %s", after.StartsAgain)
 	case after.Ready:
 		add(Ready, "", "is ready")
 	default:
@@ -170,7 +173,7 @@ func memberChanges(before, after Report, add adder) {
 	case now.ID != "" && now.ID == after.Member:
 		add(Leads, now.Name, "leads etcd")
 	case now.ID != "":
-		add(Leads, now.Name, "follows %s, which leads etcd", now.Name)
+		add(Leads, now.Name, follows+"%s, which leads etcd", now.Name)
 	}
 	for _, m := range after.Members {
 		if m.Heard == nil || m.ID == after.Member || !m.Started {
@@ -245,6 +248,12 @@ func componentChanges(before, after Report, add adder) {
 	}
 }
 
+// notLeading begins the text of an election that was lost, and follows that of one that another has won.
+const (
+	notLeading = "does not see itself lead "
+	follows    = "follows "
+)
+
 func electionChanges(before, after Report, add adder) {
 	for _, lease := range after.Elected {
 		if !slices.Contains(before.Elected, lease) {
@@ -253,22 +262,34 @@ func electionChanges(before, after Report, add adder) {
 	}
 	for _, lease := range before.Elected {
 		if !slices.Contains(after.Elected, lease) {
-			add(Elected, lease, "does not see itself lead %s any more", lease)
+			add(Elected, lease, notLeading+"%s any more", lease)
 		}
 	}
 }
 
-// Important reports whether an event is worth being told where others look, too: the boot, the membership, who leads,
-// and what was started again. What repeats while all is well is not.
+// Important reports whether an event is worth being told where others look, too: the boot, waits, what was done to the
+// membership, who leads, and what was started again. What repeats while all is well is not, nor a step on the way.
 func (e Event) Important() bool {
 	switch e.Kind {
-	case Began, Ready, Stopping, Restarting, Place, Waiting, Resumed, Did, Joined, Leads, Silent, Heard, Elected:
+	case Ready, Stopping, Stopped, Restarting, Waiting, Resumed, Joined, Silent, Heard, LastWords, Dropped, Gone:
 		return true
+	case Began:
+		return e.Before.IsZero()
+	case Did:
+		return !slices.Contains(onTheWay, e.Subject)
+	case Leads:
+		return !strings.HasPrefix(e.Text, follows)
+	case Elected:
+		return !strings.HasPrefix(e.Text, notLeading)
 	case ComponentState:
 		return strings.Contains(e.Text, startedAgain)
 	}
 	return false
 }
+
+// onTheWay are acts that others follow at once, or that repeat while all is well.
+var onTheWay = []string{"claim", "take incarnation", "confirm incarnation", "mark adding", "start", "start joined",
+	"complete order", "compact", "defragment"}
 
 func orDash(s string) string {
 	if s == "" {

@@ -19,6 +19,9 @@ type Report struct {
 	InstanceID string       `json:"instanceID"`
 	BootID     string       `json:"bootID"`
 	Addresses  []netip.Addr `json:"addresses,omitempty"`
+	// BootedAgain is when this boot began, where the report before was of another; zero: none was before, or it is not
+	// known yet.
+	BootedAgain time.Time `json:"bootedAgain,omitzero"`
 	// At is when this was observed.
 	At time.Time `json:"at"`
 	// Phase is the step of the boot that runs, keep, or stopping; Since is when it began. Ready: the boot is done.
@@ -146,6 +149,9 @@ func cleaned[T any](list []T, clean func(T) T) []T {
 	}
 	return out
 }
+
+// AskedToStop: it is on its way down because somebody asked for it.
+func (r Report) AskedToStop() bool { return r.Phase == "stopping" && r.StartsAgain == "" }
 
 // Own is this replica's own member; zero: none answers.
 func (r Report) Own() Member {

@@ -2,7 +2,6 @@ package report
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
 	"time"
 
@@ -37,8 +36,8 @@ func sortLines(list []Line) {
 	})
 }
 
-// Story is what happened to one replica: what it noticed itself, what others noticed of it, and which of its VMs ended
-// without being asked to. For the last, batches from before since are needed, too: a replica that is well says nothing.
+// Story is what happened to one replica: what it noticed itself, what others noticed of it, and which of its VMs ended.
+// For the last, batches from before since are needed, too: a replica that is well says nothing.
 func Story(batches []Batch, about replica.Place, since time.Time) []Line {
 	var out []Line
 	for _, l := range Lines(batches, since) {
@@ -48,71 +47,34 @@ func Story(batches []Batch, about replica.Place, since time.Time) []Line {
 	}
 	// The row changes each time that something else is observed; waits and acts say the same better.
 	out = slices.DeleteFunc(out, func(l Line) bool { return l.Kind == Row })
-	out = append(out, ends(batches, about, since)...)
-	sortLines(out)
-	return out
-}
-
-// Ends are the ends of all replicas' VMs from a time on, as Story has them.
-func Ends(batches []Batch, since time.Time) (out []Line) {
-	var places []replica.Place
-	for _, b := range batches {
-		if !slices.Contains(places, b.Place) {
-			places = append(places, b.Place)
-			out = append(out, ends(batches, b.Place, since)...)
-		}
+	for _, e := range endsOf(batches, about, since) {
+		out = append(out, Line{Event: Event{At: e.At(), Kind: Gone, Text: e.Text()}, By: about})
 	}
 	sortLines(out)
 	return out
 }
 
-// ends finds the boots of a replica that were followed by another. One ended at the first silence that another noticed,
-// else at its last event, or at since where that is later.
-func ends(batches []Batch, about replica.Place, since time.Time) (out []Line) {
-	own := slices.DeleteFunc(slices.Clone(batches), func(b Batch) bool {
-		return b.Place != about ||
-			len(b.Events) == 0
-	})
-	slices.SortStableFunc(own, func(a, b Batch) int { return a.At.Compare(b.At) })
-	for n := 1; n < len(own); n++ {
-		before, after := own[n-1], own[n]
-		if before.BootID == after.BootID {
-			continue
+// Brief are the lines that a person needs who looks at a story for the first time: what is Important, without the waits
+// for processes that a boot has just started.
+func Brief(lines []Line) (out []Line) {
+	boots := map[replica.Place]bool{}
+	for _, l := range lines {
+		switch l.Kind {
+		case Began:
+			boots[l.By] = true
+		case Ready, Stopping, Restarting:
+			boots[l.By] = false
+		case Waiting, Resumed:
+			if boots[l.By] && l.Subject == notUpYet {
+				continue
+			}
 		}
-		last := before.Events[len(before.Events)-1].At
-		stopped := slices.ContainsFunc(own, func(b Batch) bool {
-			return b.BootID == before.BootID &&
-				slices.ContainsFunc(b.Events, func(e Event) bool { return e.Kind == Stopping })
-		})
-		text := fmt.Sprintf("ended without being asked to: power lost, killed or crashed. Its next boot began at %s",
-			clock(after.At))
-		if at := firstSilence(batches, about, last, after.At); !at.IsZero() {
-			last = at
-		}
-		if stopped {
-			text = "had stopped in order; its next boot began at " + clock(after.At)
-		}
-		if after.InstanceID != before.InstanceID {
-			text += fmt.Sprintf(", as another VM: instance %s in place of %s", after.InstanceID, before.InstanceID)
-		}
-		if last.Before(since) {
-			last = since
-		}
-		if !after.At.Before(since) {
-			out = append(out, Line{Event: Event{At: last, Kind: Gone, Text: text}, By: about})
+		if l.Important() {
+			out = append(out, l)
 		}
 	}
 	return out
 }
 
-// firstSilence is when another replica first did not hear of it between two times; zero: none noticed.
-func firstSilence(batches []Batch, about replica.Place, from, to time.Time) time.Time {
-	for _, l := range Lines(batches, from) {
-		if l.Kind == Silent && l.Subject == about.String() && l.At.Before(to) {
-			return l.At
-		}
-	}
-	return time.Time{}
-}
-
-func clock(t time.Time) string { return t.UTC().Format(time.TimeOnly + " UTC") }
+// notUpYet is the wait of a boot for the processes that it has just started.
+const notUpYet = "component-not-ready"

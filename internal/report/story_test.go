@@ -2,52 +2,151 @@ package report
 
 import (
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/quorate/quorate/internal/replica"
 )
 
-// A master is shot, another notices, and the VM is made again with an empty disk.
+var (
+	placeA = replica.Place{Zone: "us-central1-a", Name: "master-a"}
+	placeB = replica.Place{Zone: "us-central1-b", Name: "master-b"}
+)
+
+func at(s int) time.Time { return t0.Add(time.Duration(s) * time.Second) }
+
+func said(at time.Time, k Kind, subject, text string) Event {
+	return Event{At: at, Kind: k, Subject: subject, Text: text}
+}
+
+func batchOf(p replica.Place, instance, boot string, events ...Event) Batch {
+	return Batch{Place: p, InstanceID: instance, BootID: boot, At: events[0].At, Events: events}
+}
+
+// wasShot: master-b is shot, another notices, and the VM is made again with an empty disk.
+func wasShot() []Batch {
+	return []Batch{
+		batchOf(placeA, "1", "x", said(at(0), Ready, "", "is ready"),
+			said(at(62), Silent, placeB.String(), "hears nothing of it"),
+			said(at(90), ComponentState, "etcd", "etcd is ready")),
+		batchOf(placeB, "2", "y", said(at(1), Ready, "", "is ready"), said(at(2), Row, "running", "row running holds")),
+		batchOf(placeB, "3", "z", said(at(120), Began, "", "its agent began"),
+			said(at(126), Joined, "b2", "is a voter")),
+		batchOf(placeA, "1", "x", said(at(125), Heard, placeB.String(), "hears of it again")),
+	}
+}
+
 func TestTheStoryOfAReplicaThatWasShot(t *testing.T) {
-	a, b := replica.Place{Zone: "us-central1-a", Name: "master-a"}, replica.Place{Zone: "us-central1-b",
-		Name: "master-b"}
-	at := func(s int) time.Time { return t0.Add(time.Duration(s) * time.Second) }
-	batch := func(p replica.Place, instance, boot string, events ...Event) Batch {
-		return Batch{Place: p, InstanceID: instance, BootID: boot, At: events[0].At, Events: events}
-	}
-	batches := []Batch{
-		batch(a, "1", "x", Event{at(0), Ready, "", "is ready"}, Event{at(62), Silent, b.String(),
-			"hears nothing of it"},
-			Event{at(90), ComponentState, "etcd", "etcd is ready"}),
-		batch(b, "2", "y", Event{at(1), Ready, "", "is ready"}, Event{at(2), Row, "running", "row running holds"}),
-		batch(b, "3", "z", Event{at(120), Began, "", "its agent began"}, Event{at(126), Joined, "b2", "is a voter"}),
-		batch(a, "1", "x", Event{at(125), Heard, b.String(), "hears of it again"}),
-	}
+	batches := wasShot()
 	var got []string
-	for _, l := range Story(batches, b, t0) {
+	for _, l := range Story(batches, placeB, t0) {
 		got = append(got, l.At.Format("05 ")+l.By.Name+" "+l.Text)
 	}
 	want := []string{"01 master-b is ready", "02 master-a hears nothing of it",
-		"02 master-b ended without being asked to: power lost, killed or crashed. Its next boot began at 06:02:00 UTC, " +
-			"as another VM: instance 3 in place of 2",
+		"02 master-b ended between 06:00:02 and 06:01:02 UTC without being asked to: power lost, killed or crashed. Its " +
+			"next boot began at 06:02:00 UTC, as another VM: instance 3 in place of 2",
 		"00 master-b its agent began", "05 master-a hears of it again", "06 master-b is a voter"}
 	if !slices.Equal(got, want) {
 		t.Errorf("%q\nwant %q", got, want)
 	}
-	batches[1].Events[1] = Event{at(2), Stopping, "", "was asked to stop"}
-	batches[2].InstanceID = "2"
-	story := Story(batches, b, at(60))
-	if len(story) < 2 || story[1].Text != "had stopped in order; its next boot began at 06:02:00 UTC" ||
-		story[0].Kind != Silent {
-		t.Errorf("after a stop: %+v", story)
-	}
-	late := Story(batches, b, at(100))
-	if len(late) == 0 || late[0].Kind != Gone || !late[0].At.Equal(at(100)) {
-		t.Errorf("its last event is older than the story: %+v", late)
-	}
 	if all := Lines(batches, t0); len(all) != 8 || !slices.IsSortedFunc(all,
 		func(a, b Line) int { return a.At.Compare(b.At) }) {
 		t.Errorf("%d lines: %+v", len(all), all)
+	}
+}
+
+// How it ended is said as far as it is known, and does not depend on how far back a person asks.
+func TestHowAnEndIsTold(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func([]Batch)
+		at     time.Time
+		want   string
+	}{
+		"its report was the last sign": {func(b []Batch) { b[2].Events[0].Before = at(60) }, at(62),
+			"ended between 06:01:00 and 06:01:02 UTC without being asked to: power lost, killed or crashed. Its next " +
+				"boot began at 06:02:00 UTC, as another VM: instance 3 in place of 2"},
+		"nobody noticed": {func(b []Batch) { b[0].Events[1].Kind, b[2].InstanceID = Heard, "2" }, at(2),
+			"ended after 06:00:02 UTC without being asked to: power lost, killed or crashed. Its next boot began at " +
+				"06:02:00 UTC"},
+		"in order": {func(b []Batch) {
+			b[1].Events = []Event{said(at(40), Stopping, "", ""), said(at(50), Stopped, "", "")}
+			b[2].InstanceID = "2"
+		}, at(50), "stopped in order, as it was asked to at 06:00:40 UTC. Its next boot began at 06:02:00 UTC"},
+		"asked, and nobody saw the end": {func(b []Batch) {
+			b[1].Events[1], b[2].InstanceID = said(at(40), Stopping, "", ""), "2"
+		}, at(62), "ended between 06:00:40 and 06:01:02 UTC; it was asked to stop at 06:00:40 UTC, and was not seen to " +
+			"finish that. Its next boot began at 06:02:00 UTC"},
+		"its agent was started again after a stop": {func(b []Batch) {
+			b[1].Events = []Event{said(at(20), Stopping, "", ""), said(at(30), Stopped, "", ""),
+				said(at(40), Began, "", "")}
+			b[2].InstanceID = "2"
+		}, at(62), "ended between 06:00:40 and 06:01:02 UTC without being asked to: power lost, killed or crashed. Its " +
+			"next boot began at 06:02:00 UTC"},
+		"days before": {func(b []Batch) {
+			for _, n := range []int{0, 1} {
+				b[1].Events[n].At = b[1].Events[n].At.AddDate(0, 0, -3)
+			}
+			b[1].At, b[2].InstanceID = b[1].Events[0].At, "2"
+		}, at(62), "ended between 2026-11-20 06:00:02 and 06:01:02 UTC without being asked to: power lost, killed or " +
+			"crashed. Its next boot began at 06:02:00 UTC"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			batches := wasShot()
+			c.change(batches)
+			for _, since := range []time.Time{t0.AddDate(0, 0, -4), t0, at(110)} {
+				ends := Ends(batches, since)
+				if len(ends) != 1 || ends[0].Text() != c.want || !ends[0].At().Equal(c.at) {
+					t.Fatalf("since %s: %+v at %s\n     %q\nwant %q", since, ends, ends[0].At(), ends[0].Text(), c.want)
+				}
+			}
+			if later := Ends(batches, at(121)); len(later) != 0 {
+				t.Errorf("its next boot is older than what was asked for: %+v", later)
+			}
+		})
+	}
+}
+
+// A paragraph says what was wrong, what was done about it and why, and when the replica was whole.
+func TestTheWholeOfAnEnd(t *testing.T) {
+	batches := wasShot()
+	batches[1].Events = []Event{said(at(1), Ready, "", ""), said(at(40), Waiting, "no-room", "waits, no-room: it is full."),
+		said(at(41), Waiting, "alone", "waits, alone: nobody answers"), said(at(42), Resumed, "alone", "")}
+	batches[2].Events = append(batches[2].Events, said(at(123), Did, "remove member", "removed a former member: its disk is gone"),
+		said(at(124), Did, "add learner", "was added"), said(at(124), Joined, "m", "its member m is a learner"),
+		said(at(126), Joined, "m", "its member m is a voter"), said(at(130), Ready, "", ""),
+		said(at(200), Did, "remove member", "removed a former member: of another"))
+	e := Ends(batches, t0)[0]
+	want := e.Text() + ", with an empty disk. At its end it waited: no-room: it is full. It removed a former member: its disk " +
+		"is gone. It was a voter at 06:02:06 and ready at 06:02:10 UTC, 1m8s after its end."
+	if got := e.Whole("with an empty disk"); got != want {
+		t.Errorf("%q\nwant %q", got, want)
+	}
+	batches[2].Events = batches[2].Events[:1]
+	if got := Ends(batches, t0)[0].Whole(""); !strings.HasSuffix(got,
+		"in place of 2. At its end it waited: no-room: it is full. It was not ready since: `quorate health` says how it is.") {
+		t.Errorf("%q", got)
+	}
+}
+
+func TestBriefLeavesOutWhatGoesWithoutSaying(t *testing.T) {
+	line := func(k Kind, subject, text string) Line {
+		return Line{Event: said(t0, k, subject, text), By: placeA}
+	}
+	former := line(Began, "former", "the report before")
+	former.Before = t0
+	wanted := []Line{line(Began, "", "its agent began"), line(Did, "archive", "put away"),
+		line(Waiting, "no-quorum", "waits, no-quorum"), line(Joined, "a", "is a voter"), line(Ready, "", "is ready"),
+		line(Waiting, notUpYet, "waits, "+notUpYet), line(Leads, "", "knows of no etcd leader"),
+		line(Elected, "quorate", "leads quorate"), line(ComponentState, "etcd", "etcd is ready, started again"),
+		line(Restarting, "", "stops its processes and starts again"), line(Gone, "", "ended")}
+	others := []Line{former, line(Phase, "", "phase etcd"), line(Waiting, notUpYet, "waits, "+notUpYet),
+		line(Resumed, notUpYet, "does not wait any more"), line(Row, "join", "row join holds"),
+		line(Did, "mark adding", "noted"), line(Place, "", "has incarnation 1"),
+		line(ComponentState, "etcd", "etcd is starting"), line(Leads, "b", "follows b, which leads etcd"),
+		line(Elected, "quorate", "does not see itself lead quorate any more")}
+	all := append([]Line{wanted[0]}, append(others, wanted[1:]...)...)
+	if got := Brief(all); !slices.Equal(got, wanted) {
+		t.Errorf("%+v\nwant %+v", got, wanted)
 	}
 }

@@ -63,7 +63,27 @@ func healthDetails(v health.Verdict, now time.Time) string {
 	case v.Voters.Known:
 		parts = append(parts, "There is no snapshot yet.")
 	}
+	if text := bootedAgain(v.Replicas, now); text != "" {
+		parts = append(parts, text)
+	}
 	return strings.Join(parts, " ")
+}
+
+// night is how long ago a boot is worth a word to who looks at a cluster that is well again.
+const night = 24 * time.Hour
+
+// bootedAgain names the replicas that booted again not long ago: all may be well by now, and somebody has to know.
+func bootedAgain(list []health.Replica, now time.Time) string {
+	var names []string
+	for _, r := range list {
+		if !r.BootedAgain.IsZero() && now.Sub(r.BootedAgain) < night {
+			names = append(names, fmt.Sprintf("%s %s ago", r.Name, terminal.Age(now, r.BootedAgain)))
+		}
+	}
+	if len(names) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("Booted again: %s; \"quorate why\" says how they had ended.", strings.Join(names, ", "))
 }
 
 // showFinding prints a cause, what to do about it, and what follows from it.

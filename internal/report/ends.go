@@ -1,0 +1,208 @@
+package report
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/quorate/quorate/internal/replica"
+)
+
+// End is the end of a boot of a replica's VM that another boot followed. Its times are by the replicas' clocks.
+type End struct {
+	replica.Place
+	// Asked is when it was asked to stop, Stopped when it said that it had. Zero: never.
+	Asked, Stopped time.Time
+	// Last is the last sign of it, and Noticed when another first did not hear of it; zero: nobody noticed.
+	Last, Noticed time.Time
+	// Next is when the next boot began, InstanceID the instance that ended, and NextInstance that of the next boot.
+	Next                     time.Time
+	InstanceID, NextInstance string
+	// Waits are what it waited for at its end, as its events have it.
+	Waits []string
+	// Did is what the boot that followed took away or put in its place, and why, until it was ready. Voter and Ready are
+	// when the replica was that again; zero: it was not, or it was not noticed.
+	Did          []string
+	Voter, Ready time.Time
+}
+
+// Ends are the ends of all replicas' VMs that were followed by a boot which began at or after since, in time.
+func Ends(batches []Batch, since time.Time) (out []End) {
+	var places []replica.Place
+	for _, b := range batches {
+		if !slices.Contains(places, b.Place) {
+			places = append(places, b.Place)
+			out = append(out, endsOf(batches, b.Place, since)...)
+		}
+	}
+	slices.SortStableFunc(out, func(a, b End) int { return a.At().Compare(b.At()) })
+	return out
+}
+
+// endsOf finds the boots of a replica that were followed by another.
+func endsOf(batches []Batch, about replica.Place, since time.Time) (out []End) {
+	own := slices.DeleteFunc(slices.Clone(batches), func(b Batch) bool { return b.Place != about || len(b.Events) == 0 })
+	slices.SortStableFunc(own, func(a, b Batch) int { return a.At.Compare(b.At) })
+	for n := 1; n < len(own); n++ {
+		before, after := own[n-1], own[n]
+		if before.BootID == after.BootID {
+			continue
+		}
+		e := End{Place: about, Next: after.At, InstanceID: before.InstanceID, NextInstance: after.InstanceID}
+		for _, b := range own[:n] {
+			if b.BootID == before.BootID {
+				e.ended(b.Events)
+			}
+		}
+		for _, b := range own[n:] {
+			if b.BootID == after.BootID {
+				e.followed(b.Events)
+			}
+		}
+		e.Noticed = firstSilence(batches, about, e.Last, e.Next)
+		if !after.At.Before(since) {
+			out = append(out, e)
+		}
+	}
+	return out
+}
+
+// ended takes in some events of the boot that ended.
+func (e *End) ended(events []Event) {
+	for _, happened := range events {
+		e.Last = later(e.Last, happened.At)
+		switch happened.Kind {
+		case Began: // in the same boot: the agent alone was started again
+			e.Asked, e.Stopped, e.Waits = time.Time{}, time.Time{}, nil
+		case Stopping:
+			e.Asked = happened.At
+		case Stopped:
+			e.Stopped = happened.At
+		case Waiting:
+			e.Waits = append(slices.DeleteFunc(e.Waits, about(happened)), waitText(happened))
+		case Resumed:
+			e.Waits = slices.DeleteFunc(e.Waits, about(happened))
+		}
+	}
+}
+
+// waitText is a wait as its event has it, without the verb.
+func waitText(e Event) string { return strings.TrimPrefix(e.Text, "waits, ") }
+
+// about finds what is said of the wait that an event is about.
+func about(e Event) func(string) bool {
+	return func(text string) bool { return strings.HasPrefix(text, e.Subject+":") }
+}
+
+// followed takes in some events of the boot that followed.
+func (e *End) followed(events []Event) {
+	for _, happened := range events {
+		switch {
+		case happened.Kind == Began:
+			e.Last = later(e.Last, happened.Before)
+		case happened.Kind == Did && slices.Contains(explained, happened.Subject) && e.Ready.IsZero():
+			e.Did = append(e.Did, happened.Text)
+		case happened.Kind == Joined && strings.HasSuffix(happened.Text, "voter") && e.Voter.IsZero():
+			e.Voter = happened.At
+		case happened.Kind == Ready && e.Ready.IsZero():
+			e.Ready = happened.At
+		}
+	}
+}
+
+func later(a, b time.Time) time.Time {
+	if b.After(a) {
+		return b
+	}
+	return a
+}
+
+// At is when it ended, as far as that is known: when it said so, or when it was missed, or its last sign.
+func (e End) At() time.Time {
+	switch {
+	case !e.Stopped.IsZero():
+		return e.Stopped
+	case !e.Noticed.IsZero():
+		return e.Noticed
+	}
+	return e.Last
+}
+
+// Text says for a person how it ended, after the replica's name.
+func (e End) Text() string {
+	text := "ended " + e.when() + " without being asked to: power lost, killed or crashed."
+	switch {
+	case !e.Stopped.IsZero() && !e.Asked.IsZero():
+		text = fmt.Sprintf("stopped in order, as it was asked to at %s.", clock(e.Asked))
+	case !e.Asked.IsZero():
+		text = fmt.Sprintf("ended %s; it was asked to stop at %s, and was not seen to finish that.", e.when(),
+			clock(e.Asked))
+	}
+	text += " Its next boot began at " + clock(e.Next)
+	if e.InstanceID != e.NextInstance {
+		text += fmt.Sprintf(", as another VM: instance %s in place of %s", e.NextInstance, e.InstanceID)
+	}
+	return text
+}
+
+// when is the time in which it ended.
+func (e End) when() string {
+	if e.Noticed.IsZero() || !e.Noticed.After(e.Last) {
+		return "after " + clock(e.Last)
+	}
+	return fmt.Sprintf("between %s and %s", e.Last.UTC().Format(dayIfOther(e.Last, e.Noticed)), clock(e.Noticed))
+}
+
+// dayIfOther is how a time is written next to another.
+func dayIfOther(t, other time.Time) string {
+	if t.UTC().YearDay() == other.UTC().YearDay() && t.UTC().Year() == other.UTC().Year() {
+		return time.TimeOnly
+	}
+	return time.DateTime
+}
+
+// Whole is Text, and what was wrong before and became of the replica after. disk is what is known of the disk of the
+// boot that followed; it may be empty.
+func (e End) Whole(disk string) string {
+	parts := []string{e.Text()}
+	if disk != "" {
+		parts[0] += ", " + disk
+	}
+	parts[0] += "."
+	if len(e.Waits) > 0 {
+		parts = append(parts, "At its end it waited: "+sentence(strings.Join(e.Waits, "; ")))
+	}
+	if len(e.Did) > 0 {
+		parts = append(parts, "It "+sentence(strings.Join(e.Did, "; it ")))
+	}
+	return strings.Join(append(parts, e.again()), " ")
+}
+
+func sentence(text string) string { return strings.TrimSuffix(text, ".") + "." }
+
+// again says when the replica was what it had been.
+func (e End) again() string {
+	switch {
+	case e.Ready.IsZero():
+		return "It was not ready since: `quorate health` says how it is."
+	case e.Voter.IsZero():
+		return fmt.Sprintf("It was ready at %s, %s after its end.", clock(e.Ready), e.after())
+	}
+	return fmt.Sprintf("It was a voter at %s and ready at %s, %s after its end.", e.Voter.UTC().Format(time.TimeOnly),
+		clock(e.Ready), e.after())
+}
+
+func (e End) after() time.Duration { return e.Ready.Sub(e.At()).Round(time.Second) }
+
+// firstSilence is when another replica first did not hear of it between two times; zero: none noticed.
+func firstSilence(batches []Batch, about replica.Place, from, to time.Time) time.Time {
+	for _, l := range Lines(batches, from) {
+		if l.Kind == Silent && l.Subject == about.String() && l.At.Before(to) {
+			return l.At
+		}
+	}
+	return time.Time{}
+}
+
+func clock(t time.Time) string { return t.UTC().Format(time.TimeOnly + " UTC") }
