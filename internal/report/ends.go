@@ -21,8 +21,8 @@ type End struct {
 	InstanceID, NextInstance string
 	// Waits are what it waited for at its end, as its events have it.
 	Waits []string
-	// Did is what the boot that followed took away or put in its place, and why, until it was ready. Voter and Ready are
-	// when the replica was that again; zero: it was not, or it was not noticed.
+	// Did is what the boot that followed took away or put in its place, and why, until it was ready. Voter and Ready
+	// are when the replica was that again; zero: it was not, or it was not noticed.
 	Did          []string
 	Voter, Ready time.Time
 }
@@ -42,7 +42,8 @@ func Ends(batches []Batch, since time.Time) (out []End) {
 
 // endsOf finds the boots of a replica that were followed by another.
 func endsOf(batches []Batch, about replica.Place, since time.Time) (out []End) {
-	own := slices.DeleteFunc(slices.Clone(batches), func(b Batch) bool { return b.Place != about || len(b.Events) == 0 })
+	own := slices.DeleteFunc(slices.Clone(batches),
+		func(b Batch) bool { return b.Place != about || len(b.Events) == 0 })
 	slices.SortStableFunc(own, func(a, b Batch) int { return a.At.Compare(b.At) })
 	for n := 1; n < len(own); n++ {
 		before, after := own[n-1], own[n]
@@ -102,13 +103,24 @@ func (e *End) followed(events []Event) {
 		case happened.Kind == Began:
 			e.Last = later(e.Last, happened.Before)
 		case happened.Kind == Did && slices.Contains(explained, happened.Subject) && e.Ready.IsZero():
-			e.Did = append(e.Did, happened.Text)
+			e.did(happened.Text)
 		case happened.Kind == Joined && strings.HasSuffix(happened.Text, "voter") && e.Voter.IsZero():
 			e.Voter = happened.At
 		case happened.Kind == Ready && e.Ready.IsZero():
 			e.Ready = happened.At
 		}
 	}
+}
+
+// did notes an act. Two that are taken for one reason say it once.
+func (e *End) did(text string) {
+	what, why, _ := strings.Cut(text, ": ")
+	for _, before := range e.Did {
+		if _, known, _ := strings.Cut(before, ": "); why != "" && known == why {
+			text = what
+		}
+	}
+	e.Did = append(e.Did, text)
 }
 
 func later(a, b time.Time) time.Time {

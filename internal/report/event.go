@@ -238,7 +238,7 @@ func componentChanges(before, after Report, add adder) {
 		}
 		text := c.Name + " is " + c.StateText()
 		starts := c.State == "starting" || c.State == "waiting" // that it is not up yet is no news
-		if c.Restarts > was.Restarts {
+		if c.Restarts > was.Restarts && c.State != "stopped" {
 			text, starts = text+startedAgain, false
 		}
 		if c.Reason != "" && !starts {

@@ -55,21 +55,20 @@ func Story(batches []Batch, about replica.Place, since time.Time) []Line {
 }
 
 // Brief are the lines that a person needs who looks at a story for the first time: what is Important, without the waits
-// for processes that a boot has just started.
+// for processes that a boot has just started, and without a silence that was over in a moment.
 func Brief(lines []Line) (out []Line) {
-	boots := map[replica.Place]bool{}
-	for _, l := range lines {
-		switch l.Kind {
-		case Began:
+	boots, hidden, short := map[replica.Place]bool{}, map[replica.Place]bool{}, silences(lines)
+	for n, l := range lines {
+		switch {
+		case l.Kind == Began:
 			boots[l.By] = true
-		case Ready, Stopping, Restarting:
+		case l.Kind == Ready, l.Kind == Stopping, l.Kind == Restarting:
 			boots[l.By] = false
-		case Waiting, Resumed:
-			if boots[l.By] && l.Subject == notUpYet {
-				continue
-			}
+		case l.Kind == Waiting && l.Subject == notUpYet:
+			hidden[l.By] = boots[l.By]
 		}
-		if l.Important() {
+		notYet := (l.Kind == Waiting || l.Kind == Resumed) && l.Subject == notUpYet && hidden[l.By]
+		if l.Important() && !notYet && !short[n] {
 			out = append(out, l)
 		}
 	}
@@ -78,3 +77,26 @@ func Brief(lines []Line) (out []Line) {
 
 // notUpYet is the wait of a boot for the processes that it has just started.
 const notUpYet = "component-not-ready"
+
+// aMoment is how long a member may be not heard of that is only slow.
+const aMoment = 3 * time.Second
+
+// silences finds the lines of silences that were over in a moment: both lines of each.
+func silences(lines []Line) map[int]bool {
+	out := map[int]bool{}
+	for n, l := range lines {
+		if l.Kind != Silent {
+			continue
+		}
+		for m, over := range lines[n+1:] {
+			if over.At.Sub(l.At) > aMoment {
+				break
+			}
+			if over.Kind == Heard && over.By == l.By && over.Subject == l.Subject {
+				out[n], out[n+1+m] = true, true
+				break
+			}
+		}
+	}
+	return out
+}

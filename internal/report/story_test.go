@@ -112,13 +112,15 @@ func TestTheWholeOfAnEnd(t *testing.T) {
 	batches := wasShot()
 	batches[1].Events = []Event{said(at(1), Ready, "", ""), said(at(40), Waiting, "no-room", "waits, no-room: it is full."),
 		said(at(41), Waiting, "alone", "waits, alone: nobody answers"), said(at(42), Resumed, "alone", "")}
-	batches[2].Events = append(batches[2].Events, said(at(123), Did, "remove member", "removed a former member: its disk is gone"),
+	batches[2].Events = append(batches[2].Events,
+		said(at(123), Did, "remove member", "removed a former member: its disk is gone"),
+		said(at(123), Did, "archive", "put its former etcd directory away: its disk is gone"),
 		said(at(124), Did, "add learner", "was added"), said(at(124), Joined, "m", "its member m is a learner"),
 		said(at(126), Joined, "m", "its member m is a voter"), said(at(130), Ready, "", ""),
 		said(at(200), Did, "remove member", "removed a former member: of another"))
 	e := Ends(batches, t0)[0]
 	want := e.Text() + ", with an empty disk. At its end it waited: no-room: it is full. It removed a former member: its disk " +
-		"is gone. It was a voter at 06:02:06 and ready at 06:02:10 UTC, 1m8s after its end."
+		"is gone; it put its former etcd directory away. It was a voter at 06:02:06 and ready at 06:02:10 UTC, 1m8s after its end."
 	if got := e.Whole("with an empty disk"); got != want {
 		t.Errorf("%q\nwant %q", got, want)
 	}
@@ -135,16 +137,20 @@ func TestBriefLeavesOutWhatGoesWithoutSaying(t *testing.T) {
 	}
 	former := line(Began, "former", "the report before")
 	former.Before = t0
+	moment := line(Heard, "b", "hears of b again")
+	moment.At = t0.Add(aMoment)
 	wanted := []Line{line(Began, "", "its agent began"), line(Did, "archive", "put away"),
 		line(Waiting, "no-quorum", "waits, no-quorum"), line(Joined, "a", "is a voter"), line(Ready, "", "is ready"),
 		line(Waiting, notUpYet, "waits, "+notUpYet), line(Leads, "", "knows of no etcd leader"),
 		line(Elected, "quorate", "leads quorate"), line(ComponentState, "etcd", "etcd is ready, started again"),
-		line(Restarting, "", "stops its processes and starts again"), line(Gone, "", "ended")}
+		line(Restarting, "", "stops its processes and starts again"), line(Gone, "", "ended"),
+		line(Silent, "b", "hears nothing of b")}
 	others := []Line{former, line(Phase, "", "phase etcd"), line(Waiting, notUpYet, "waits, "+notUpYet),
 		line(Resumed, notUpYet, "does not wait any more"), line(Row, "join", "row join holds"),
 		line(Did, "mark adding", "noted"), line(Place, "", "has incarnation 1"),
 		line(ComponentState, "etcd", "etcd is starting"), line(Leads, "b", "follows b, which leads etcd"),
-		line(Elected, "quorate", "does not see itself lead quorate any more")}
+		line(Elected, "quorate", "does not see itself lead quorate any more"), line(Silent, "b", "hears nothing of b"),
+		moment}
 	all := append([]Line{wanted[0]}, append(others, wanted[1:]...)...)
 	if got := Brief(all); !slices.Equal(got, wanted) {
 		t.Errorf("%+v\nwant %+v", got, wanted)
