@@ -24,7 +24,7 @@ import (
 type eventFlags struct {
 	cluster.Flags
 	output string
-	since  time.Duration
+	span   command.Span
 	all    bool
 }
 
@@ -33,7 +33,7 @@ func (f *eventFlags) add(cmd *cobra.Command) {
 	command.AddOutput(cmd, &f.output)
 	cmd.Flags().BoolVar(&f.all, "all", false, "also what repeats while all is well, and each step on the way; JSON has it "+
 		"always")
-	cmd.Flags().DurationVar(&f.since, "since", 24*time.Hour, "how far back, such as 8h; events are kept for 30 days")
+	f.span.Add(cmd, "24h")
 }
 
 func newEvents() *cobra.Command {
@@ -43,13 +43,15 @@ func newEvents() *cobra.Command {
 components. With the name of a replica, what that one noticed. The agents write events to the bucket of the record,
 where they are kept for 30 days, also when the VM is gone. Times are by the replica's clock, in UTC.`,
 		Example: `  quorate events --config cluster.yaml --since 8h
-  quorate events master-b --config cluster.yaml -o json`,
+  quorate events master-b --config cluster.yaml -o json
+  quorate events --config cluster.yaml --since "2026-11-27 20:30" --until "2026-11-27 21:00"`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			batches, v, err := f.read(cmd.Context(), f.since+observer.LongestBatch, len(args) == 1)
+			since := f.span.Since.At(time.Now())
+			batches, v, err := f.read(cmd.Context(), since.Add(-observer.LongestBatch), len(args) == 1)
 			if err != nil {
 				return err
 			}
-			lines := report.Lines(batches, time.Now().Add(-f.since))
+			lines := report.Lines(batches, since)
 			if len(args) == 1 {
 				about, err := findPlace(args[0], batches, v)
 				if err != nil {
@@ -76,12 +78,15 @@ is still away is in "quorate health". Times are by the replicas' clocks, in UTC.
 		Example: `  quorate why --config cluster.yaml --since 12h
   quorate why master-b --config cluster.yaml --since 8h`,
 		RunE: func(cmd *cobra.Command, args []string) error {
+			since, from := f.span.Since.At(time.Now()), time.Now().Add(-bucket.EventsKept)
+			if since.Before(from) {
+				from = since
+			}
 			// The last event of a boot that ended may be much older than its end.
-			batches, v, err := f.read(cmd.Context(), max(f.since, bucket.EventsKept), len(args) == 1)
+			batches, v, err := f.read(cmd.Context(), from, len(args) == 1)
 			if err != nil {
 				return err
 			}
-			since := time.Now().Add(-f.since)
 			if len(args) == 0 {
 				return f.printEnds(cmd.Context(), cmd.OutOrStdout(), report.Ends(batches, since), since)
 			}
@@ -108,6 +113,8 @@ func (f *eventFlags) brief(lines []report.Line) []report.Line {
 // printEnds prints a paragraph for each end, and whether etcd's history went on. The events are told also where the
 // record cannot be read.
 func (f *eventFlags) printEnds(ctx context.Context, w io.Writer, ends []report.End, since time.Time) error {
+	now := time.Now()
+	ends = slices.DeleteFunc(ends, func(e report.End) bool { return f.span.IsAfter(e.At(), now) })
 	v, unread := f.record(ctx)
 	var lines []report.Line
 	for _, e := range ends {
@@ -173,11 +180,11 @@ func atMostOneName(cmd *cobra.Command, args []string) error {
 		command.Counted(len(args)), cmd.UseLine())
 }
 
-// read reads the batches that began at most that long ago, and the record if it is wanted.
-func (f *eventFlags) read(ctx context.Context, ago time.Duration, withRecord bool) (batches []report.Batch,
+// read reads the batches that began from a time on, and the record if it is wanted.
+func (f *eventFlags) read(ctx context.Context, from time.Time, withRecord bool) (batches []report.Batch,
 	v record.View, err error) {
-	if f.since <= 0 {
-		return nil, v, fault.Usage("--since %s: want how far back, such as 8h", f.since)
+	if err := f.span.Check(time.Now()); err != nil {
+		return nil, v, err
 	}
 	c, err := f.Load()
 	if err != nil {
@@ -187,7 +194,7 @@ func (f *eventFlags) read(ctx context.Context, ago time.Duration, withRecord boo
 	if err != nil {
 		return nil, v, err
 	}
-	batches, err = reports.Events(ctx, time.Now().Add(-ago))
+	batches, err = reports.Events(ctx, from)
 	if err == nil && withRecord {
 		v, err = f.record(ctx)
 	}
@@ -214,12 +221,14 @@ func inOneLine(w io.Writer, entry string) { fmt.Fprintln(w, terminal.Visible(ent
 
 // print prints entries, or in the text for people what there is in place of none.
 func (f *eventFlags) print(w io.Writer, lines []report.Line, none string, entry func(io.Writer, string)) error {
+	now := time.Now()
+	lines = slices.DeleteFunc(lines, func(l report.Line) bool { return f.span.IsAfter(l.At, now) })
 	if lines == nil {
 		lines = []report.Line{}
 	}
 	return terminal.PrintAs(w, f.output, lines, func(w io.Writer) {
 		if len(lines) == 0 {
-			fmt.Fprintf(w, "%s in the last %s.\n", none, f.since)
+			fmt.Fprintf(w, "%s %s.\n", none, &f.span)
 			return
 		}
 		for _, l := range lines {

@@ -27,7 +27,7 @@ import (
 type supportFlags struct {
 	cluster.Flags
 	output, run, logs, to string
-	since                 time.Duration
+	since                 command.Moment
 }
 
 func newSupport() *cobra.Command {
@@ -57,7 +57,8 @@ that age key can open it: age --decrypt -i KEYFILE FILE | tar xz`,
 	master.AddRunDir(cmd, &f.run)
 	cmd.Flags().StringVar(&f.logs, "log-dir", "", "on a master, the folder of the logs, where they are not in the "+
 		"journal (default "+master.LogDir+")")
-	cmd.Flags().DurationVar(&f.since, "since", 72*time.Hour, "how far back the events go, such as 8h")
+	command.AddMoment(cmd, &f.since, "since", "72h", "how far back the events go, such as 8h or 7d, or since when, "+
+		`such as "2026-11-27 20:30" in UTC`)
 	cmd.Flags().StringVar(&f.to, "to", "", "the age public key of whoever may open the file")
 	return cmd
 }
@@ -74,9 +75,6 @@ func atMostOneFile(cmd *cobra.Command, args []string) error {
 }
 
 func (f *supportFlags) check() error {
-	if f.since <= 0 {
-		return fault.Usage("--since %s: want how far back, such as 8h", f.since)
-	}
 	if f.to != "" {
 		if err := certs.ParseRecipient(f.to); err != nil {
 			return fault.Usage("--to: %w", err)
@@ -90,7 +88,7 @@ func (f *supportFlags) support(ctx context.Context, out io.Writer, args []string
 	if master.IsClosed(f.run) {
 		return fault.NotRoot("support, on a master,")
 	}
-	g := gathering.New(gathering.Options{Flags: &f.Flags, RunDir: f.run, LogDir: f.logs, Since: f.since}, now)
+	g := gathering.New(gathering.Options{Flags: &f.Flags, RunDir: f.run, LogDir: f.logs, Since: f.since.At(now)}, now)
 	path, err := f.target(args, g, now)
 	if err != nil {
 		return err

@@ -3,6 +3,7 @@
 package command
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 
@@ -87,11 +88,14 @@ func Counted(arguments int) string {
 	return fmt.Sprintf("%d arguments", arguments)
 }
 
-// FlagFault is a flag that is not known, or its value. Of a group that is asked for a word which it does not have, the
-// word is what is wrong.
+// FlagFault is a flag that is not known, or its value. A flag of this package says itself what is allowed. Of a group
+// that is asked for a word which it does not have, the word is what is wrong.
 func FlagFault(cmd *cobra.Command, err error) error {
 	if words := cmd.Flags().Args(); cmd.HasAvailableSubCommands() && len(words) > 0 {
 		return cmd.ValidateArgs(words)
+	}
+	if refused := (momentError{}); errors.As(err, &refused) {
+		return fault.Usage("%w", refused)
 	}
 	return fault.Usage("%w (see %s --help)", err, cmd.CommandPath())
 }

@@ -38,8 +38,8 @@ type Options struct {
 	*cluster.Flags
 	// RunDir is the agent's folder. LogDir has the logs, where they are not in the journal; empty: the usual one.
 	RunDir, LogDir string
-	// Since is how far back the events go.
-	Since time.Duration
+	// Since is from when on the events go in.
+	Since time.Time
 }
 
 // Gathering is what support finds out. What one source does not give is said in the file, and holds up no other.
@@ -160,8 +160,8 @@ func (g *Gathering) readBucket(ctx context.Context) *bucketReading {
 	if !g.onMaster() {
 		out.Endpoint = o.Endpoint.Ask(ctx)
 	}
-	batches, err := o.Reports.Events(ctx, g.now.Add(-g.Since-observer.LongestBatch))
-	out.lines, out.linesErr = report.Lines(batches, g.now.Add(-g.Since)), err
+	batches, err := o.Reports.Events(ctx, g.Since.Add(-observer.LongestBatch))
+	out.lines, out.linesErr = report.Lines(batches, g.Since), err
 	out.record, out.recordErr = o.Record.View(ctx)
 	out.snapshots, out.snapsErr = o.Record.Snapshots(ctx)
 	return out
