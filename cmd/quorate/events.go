@@ -16,7 +16,6 @@ import (
 	"github.com/quorate/quorate/cmd/quorate/terminal"
 	"github.com/quorate/quorate/internal/record"
 	"github.com/quorate/quorate/internal/record/bucket"
-	"github.com/quorate/quorate/internal/replica"
 	"github.com/quorate/quorate/internal/report"
 )
 
@@ -235,34 +234,6 @@ func (f *eventFlags) print(w io.Writer, lines []report.Line, none string, entry 
 			entry(w, fmt.Sprintf("%s %s %s", terminal.When(l.At), l.By.Name, l.Text))
 		}
 	})
-}
-
-// named reports whether a person calls a place so: by its name, or with its zone.
-func named(p replica.Place, name string) bool { return p.Name == name || p.String() == name }
-
-// findPlace finds the one place of a name.
-func findPlace(name string, batches []report.Batch, v record.View) (found replica.Place, err error) {
-	known := v.Places()
-	for _, b := range batches {
-		known = append(known, b.Place)
-	}
-	slices.SortFunc(known, replica.ComparePlaces)
-	known = slices.Compact(known)
-	var fits []replica.Place
-	for _, p := range known {
-		if named(p, name) {
-			fits = append(fits, p)
-		}
-	}
-	switch len(fits) {
-	case 1:
-		return fits[0], nil
-	case 0:
-		return found, fault.Usage("replica %q: neither the record nor an event has it; known are %v", name,
-			replica.PlaceNames(known))
-	}
-	return found, fault.Usage("replica %q: several are called that: name one of %v", name,
-		replica.PlaceNames(fits))
 }
 
 // withIncarnations adds what the record has of the replica's incarnations, in place of what its events say of them.

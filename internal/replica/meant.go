@@ -13,8 +13,8 @@ const mostMeant = 3
 // meantField finds the fields that an unknown one in a mapping of type t may stand for: one with nearly its name
 // there, or one with its name at another level, first below the mapping and then anywhere.
 func meantField(path, name string, t reflect.Type) []string {
-	if near := nearest(name, fieldNames(t)); near != "" {
-		return []string{join(path, near)}
+	if near := Near(name, fieldNames(t)); len(near) > 0 {
+		return []string{join(path, near[0])}
 	}
 	found := fieldsNamed(t, path, name)
 	if len(found) == 0 {
@@ -54,14 +54,19 @@ func fieldsNamed(t reflect.Type, path, name string) (found []string) {
 	return found
 }
 
-// nearest is the word that a misspelt one stands for: at most two letters differ, and less than half of them; empty:
-// none comes near.
-func nearest(word string, words []string) string {
-	best, least := "", 3
+// Near are the words that a misspelt one may stand for, all equally near: at most two letters differ, and less than
+// half of them.
+func Near(word string, words []string) (best []string) {
+	least := 3
 	for _, w := range words {
-		if d := distance(strings.ToLower(word), strings.ToLower(w)); d < least && 2*d < len(word) {
-			best, least = w, d
+		d := distance(strings.ToLower(word), strings.ToLower(w))
+		if d > least || d > 2 || 2*d >= len(word) {
+			continue
 		}
+		if d < least {
+			best, least = nil, d
+		}
+		best = append(best, w)
 	}
 	return best
 }

@@ -324,3 +324,17 @@ func FuzzParse(f *testing.F) {
 		}
 	})
 }
+
+func TestNearAreAllThatAreEquallyNear(t *testing.T) {
+	for _, c := range []struct{ word, words, want string }{
+		{"mastr-b", "master-a master-b", "master-b"},
+		{"master-z", "worker master-a master-b", "master-a master-b"},
+		{"Master-A", "master-a master-b", "master-a"},
+		{"ab", "ac", ""},            // half of it is another
+		{"master", "masterful", ""}, // three letters are too many
+	} {
+		if got := strings.Join(replica.Near(c.word, strings.Fields(c.words)), " "); got != c.want {
+			t.Errorf("%s among %s: %q, want %q", c.word, c.words, got, c.want)
+		}
+	}
+}

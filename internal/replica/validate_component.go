@@ -36,11 +36,8 @@ func (c Component) validate(name string, f *Faults) {
 	}
 	unknown := !Known(name) && c.Binary == "" && c.Probe == nil
 	if unknown {
-		near := ""
-		if word := nearest(name, knownComponents); word != "" {
-			near = didYouMean([]string{word})
-		}
-		*f = append(*f, Fault{Field: at, Found: "a component that quorate does not know" + near,
+		*f = append(*f, Fault{Field: at,
+			Found:   "a component that quorate does not know" + didYouMean(Near(name, knownComponents)),
 			Allowed: strings.Join(knownComponents, ", ") + "; any other with the fields binary and probe"})
 	} else if c.Binary == "" && !Known(name) {
 		f.add(at+".binary", "", pathRule+"; quorate does not know this component")

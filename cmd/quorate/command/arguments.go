@@ -5,11 +5,13 @@ package command
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/quorate/quorate/cmd/quorate/fault"
+	"github.com/quorate/quorate/internal/replica"
 )
 
 // Group holds commands. By itself it prints its help; a word that is none of its commands is a mistake.
@@ -18,18 +20,34 @@ func Group(cmd *cobra.Command, commands ...*cobra.Command) *cobra.Command {
 		if len(args) == 0 {
 			return nil
 		}
-		text := fmt.Sprintf("there is no command %q", cmd.CommandPath()+" "+args[0])
-		if cmd.SuggestionsMinimumDistance <= 0 {
-			cmd.SuggestionsMinimumDistance = 2
-		}
-		if near := cmd.SuggestionsFor(args[0]); len(near) > 0 {
-			text += fmt.Sprintf("; did you mean %q?", cmd.CommandPath()+" "+near[0])
-		}
-		return fault.Usage("%s (see %s --help)", text, cmd.CommandPath())
+		return unknown(cmd, args[0])
 	}
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
 	cmd.AddCommand(commands...)
 	return cmd
+}
+
+// unknown is the error of a word that is none of a group's commands.
+func unknown(group *cobra.Command, word string) error {
+	text := fmt.Sprintf("there is no command %q", group.CommandPath()+" "+word)
+	if near := meant(group, word); near != "" {
+		text += fmt.Sprintf("; did you mean %q?", group.CommandPath()+" "+near)
+	}
+	return fault.Usage("%s (see %s --help)", text, group.CommandPath())
+}
+
+// meant is the command that a word may stand for: one that it begins, before one that has nearly its letters; empty:
+// none.
+func meant(group *cobra.Command, word string) string {
+	group.SuggestionsMinimumDistance = 2
+	found := group.SuggestionsFor(word)
+	begun := slices.DeleteFunc(slices.Clone(found), func(name string) bool {
+		return !strings.HasPrefix(name, strings.ToLower(word))
+	})
+	if len(found) == 0 {
+		return ""
+	}
+	return slices.Concat(begun, replica.Near(word, found), found)[0]
 }
 
 // NoArguments is for commands that need nothing but their flags.

@@ -25,8 +25,14 @@ func Help() *cobra.Command {
 		Use: "help [COMMAND...]", Short: "Say what a command does", Hidden: true,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			about, rest, err := cmd.Root().Find(args)
-			if err != nil || len(rest) > 0 {
-				return fault.Usage("there is no command %q (see quorate --help)", strings.Join(args, " "))
+			switch {
+			case err != nil:
+				return fault.Usage("%w (see quorate --help)", err)
+			case len(rest) > 0 && about.HasAvailableSubCommands():
+				return unknown(about, rest[0])
+			case len(rest) > 0:
+				return fault.Usage("%q has no commands below it, such as %q (see %s --help)", about.CommandPath(), rest[0],
+					about.CommandPath())
 			}
 			about.InitDefaultHelpFlag()
 			return about.Help()
