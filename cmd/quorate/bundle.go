@@ -56,7 +56,7 @@ the cluster: keep them apart.`,
 				return fault.Usage("bundle export writes a new file, and - is none: name one; the " +
 					"cluster's keys do not go to standard output")
 			}
-			c, err := f.Load()
+			c, err := f.LoadWithKey()
 			if err != nil {
 				return err
 			}

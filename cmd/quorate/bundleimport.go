@@ -36,7 +36,7 @@ the present one knows: masters take it up one after the other, each when its VM 
 issue must have 90 days left, the life of what it issues. Encrypt a generation that was made by hand first,
 with "age --passphrase --armor". The command shows the CAs and asks.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			c, err := f.Load()
+			c, err := f.LoadWithKey()
 			if err != nil {
 				return err
 			}

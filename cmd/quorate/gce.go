@@ -81,7 +81,7 @@ const imageDisk = "quorate-data"
 func (f *gceFlags) check(ctx context.Context) ([]record.Finding, error) {
 	ctx, cancel := withinSurvey(ctx)
 	defer cancel()
-	c, err := f.Load()
+	c, err := f.LoadWithKey()
 	if err != nil {
 		return nil, err
 	}

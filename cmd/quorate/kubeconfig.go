@@ -45,7 +45,7 @@ under the cluster's name. All else in that file stays, the current context too; 
 			if lifetime <= 0 {
 				return fault.Usage("--lifetime %s: a time above 0 is needed", lifetime)
 			}
-			c, err := f.Load()
+			c, err := f.LoadWithKey()
 			if err != nil {
 				return err
 			}

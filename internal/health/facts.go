@@ -19,6 +19,8 @@ type Facts struct {
 	Reports []report.Sighting
 	// Unread is why the reports could not be read; UnreadRecord why the record could not. Empty: they were.
 	Unread, UnreadRecord string
+	// NoBucket reports that Unread is so because the bucket does not exist.
+	NoBucket bool
 	// Orders are those in force.
 	Orders []Order
 	// Left are the places that were ordered to leave, and whose members are gone.

@@ -48,6 +48,11 @@ func (j *judgement) findOrders() (out []Finding) {
 
 func (j *judgement) findUnread() (out []Finding) {
 	switch {
+	case j.NoBucket:
+		f := j.finding(RecordUnreadHere, "The bucket does not exist. Correct record.url of the document, or --record. "+
+			"Where it was deleted, masters that run go on without it.", "The reports cannot be read from here: "+j.Unread)
+		f.Remedy = []string{} // what asks the bucket says no more
+		out = append(out, f)
 	case j.Unread != "":
 		out = append(out, j.finding(RecordUnreadHere, "Sign in (`gcloud auth application-default login`) and "+
 			"check the right to list and read the bucket. The replicas may be well.",

@@ -292,6 +292,8 @@ func TestVerdicts(t *testing.T) {
 		"the bucket cannot be read from here": {func(f *Facts) { f.Reports, f.Unread = nil, "403" }, Degraded, -2, "",
 			"",
 			"record-unreadable-here", "quorate record check"},
+		"the bucket does not exist": {func(f *Facts) { f.Reports, f.Unread, f.NoBucket = nil, "404", true }, Degraded, -2,
+			"", "", "record-unreadable-here", ""},
 		"the bucket cannot be read from a master, which asks no endpoint": {func(f *Facts) {
 			f.Reports, f.Unread, f.Endpoint = nil, "403", nil
 		}, Unknown, -2, "", "", "record-unreadable-here", "quorate record check"},

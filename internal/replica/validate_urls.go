@@ -28,6 +28,13 @@ var (
 	kmsKey     = regexp.MustCompile(`^projects/[^/?#\s]+/locations/[^/?#\s]+/keyRings/[^/?#\s]+/cryptoKeys/[^/?#\s]+$`)
 )
 
+// Validate checks the record alone, for whoever reaches it by another URL than the document's. The error is a Faults.
+func (r Record) Validate() error {
+	var f Faults
+	r.validate(&f)
+	return f.errOrNil()
+}
+
 func (r Record) validate(f *Faults) {
 	if r.URL == "" {
 		f.add("record.url", "", recordRule)

@@ -90,7 +90,8 @@ func (f *Flags) AddFile(cmd *cobra.Command) {
 	f.named = func() bool { return named() || cmd.Flags().Changed("file") }
 }
 
-// Load reads the document that the flags name, with the record's URL that they give.
+// Load reads the document that the flags name, with the record's URL that they give. Whether the document's key may
+// stand next to that record is not asked: most commands only read the record, and need no key.
 func (f *Flags) Load() (*replica.Cluster, error) {
 	for flag, want := range map[string]string{"config": "the file of the Cluster document",
 		"record": "the record's URL, such as gs://BUCKET"} {
@@ -107,11 +108,24 @@ func (f *Flags) Load() (*replica.Cluster, error) {
 	}
 	if err == nil && f.Record != "" {
 		c.Record.URL = f.Record
-		if verr := c.Validate(); verr != nil {
+		if verr := c.Record.Validate(); verr != nil {
 			return nil, fault.Usage("--record: %w", verr)
 		}
 	}
 	return c, err
+}
+
+// LoadWithKey is Load for a command that opens or seals the bundle: a key that the document itself holds is refused for
+// a bucket of Google's, which --record may name.
+func (f *Flags) LoadWithKey() (*replica.Cluster, error) {
+	c, err := f.Load()
+	if err != nil {
+		return nil, err
+	}
+	if err := c.Validate(); err != nil {
+		return nil, fault.Usage("--record: %w", err)
+	}
+	return c, nil
 }
 
 // Again is a command for the same cluster, reached in the same way: what a text proposes to run must not go to another

@@ -92,3 +92,36 @@ func TestAnEmptyFlagIsRefused(t *testing.T) {
 		}
 	}
 }
+
+// A record that is only read needs no key, and so no rule of where a key may stand.
+func TestAnotherRecordNeedsNoKeyToBeRead(t *testing.T) {
+	document := filepath.Join(t.TempDir(), "cluster.yaml")
+	if err := os.WriteFile(document, []byte("apiVersion: quorate.dev/v1alpha1\nkind: Cluster\nname: demo\n"+
+		"endpoint: {externalIP: 192.0.2.1}\nrecord: {url: \"gs://record?endpoint=http://192.0.2.1\"}\n"+
+		"seal: {key: \"base64key://AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=\"}\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	flags := func(record string) *Flags {
+		var f Flags
+		cmd := &cobra.Command{}
+		f.Add(cmd)
+		if err := cmd.ParseFlags([]string{"--config", document, "--record", record}); err != nil {
+			t.Fatal(err)
+		}
+		return &f
+	}
+	if c, err := flags("gs://other").Load(); err != nil || c.Record.URL != "gs://other" {
+		t.Errorf("to read it: %+v, %v", c, err)
+	}
+	var usage *fault.UsageError
+	if c, err := flags("gs://other").LoadWithKey(); !errors.As(err, &usage) ||
+		!strings.Contains(err.Error(), "--record: seal.key: found a base64key:// key that is not shown") {
+		t.Errorf("with the key: %+v, %v", c, err)
+	}
+	if _, err := flags("gs://other?endpoint=http://192.0.2.1").LoadWithKey(); err != nil {
+		t.Errorf("in a stand-in, with the key: %v", err)
+	}
+	if _, err := flags("s3://other").Load(); !errors.As(err, &usage) {
+		t.Errorf("no record: %v", err)
+	}
+}

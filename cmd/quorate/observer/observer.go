@@ -77,7 +77,7 @@ func (o *Observer) Read(ctx context.Context) Reading {
 	f := health.Facts{Cluster: o.cluster.Name, Now: time.Now(), Wanted: o.cluster.Replicas}
 	var err error
 	if f.Reports, err = o.Reports.All(ctx); err != nil {
-		f.Unread = err.Error()
+		f.Unread, f.NoBucket = err.Error(), errors.Is(err, bucket.ErrNoBucket)
 		return Reading{f, commandsFor(o.cluster, o.flags, "")} // it is the bucket of the record, too
 	}
 	v, err := o.Record.View(ctx)

@@ -68,8 +68,8 @@ func explain(bucket string, err error) error {
 			"on bucket %s, and delete below marks/, snapshots/ and the reports' folder; what was just granted takes "+
 			"effect within 7 minutes: %w", code, bucket, inOneLine{err})
 	case code == http.StatusNotFound && !errors.Is(err, errAbsent):
-		return fmt.Errorf("bucket %s does not exist: create it or correct the record's URL: %w",
-			bucket, inOneLine{err})
+		return marked{fmt.Errorf("bucket %s does not exist: create it or correct the record's URL: %w",
+			bucket, inOneLine{err}), ErrNoBucket}
 	}
 	return inOneLine{err}
 }

@@ -108,8 +108,12 @@ func TestBucketThatCannotBeReadIsNotAnEmptyRecord(t *testing.T) {
 			case "gs://other":
 				c.url += "?endpoint=" + b.front.URL
 			}
-			if _, err := openStore(t, c.url).View(t.Context()); err == nil || !strings.Contains(err.Error(), c.want) {
+			_, err := openStore(t, c.url).View(t.Context())
+			if err == nil || !strings.Contains(err.Error(), c.want) {
 				t.Errorf("View: %v: want %q", err, c.want)
+			}
+			if errors.Is(err, ErrNoBucket) != (name == "no such bucket") {
+				t.Errorf("View: %v: is ErrNoBucket: %t", err, errors.Is(err, ErrNoBucket))
 			}
 		})
 	}
