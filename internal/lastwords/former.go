@@ -76,17 +76,24 @@ func sections(text []byte) (out []section) {
 // Before is what a source has said before a boot began. An empty id: all of it.
 func Before(dir, source, boot string) ([]byte, error) {
 	text, err := read(dir, source)
-	if err != nil || boot == "" {
-		return text, err
-	}
-	at := 0
+	return text[:beginning(text, boot)], err
+}
+
+// Since is what a source has said since a boot began. An empty id: nothing.
+func Since(dir, source, boot string) ([]byte, error) {
+	text, err := read(dir, source)
+	return text[beginning(text, boot):], err
+}
+
+// beginning is where in a source's words those of a boot begin; at their end where it has said nothing.
+func beginning(text []byte, boot string) (at int) {
 	for line := range bytes.Lines(text) {
 		if b, ok := headed(line); ok && b.ID == boot {
-			return text[:at], nil
+			break
 		}
 		at += len(line)
 	}
-	return text, nil
+	return at
 }
 
 // former reads what an earlier boot left, for the first agent of this one. What cannot be read was not said.

@@ -114,6 +114,16 @@ func TestTheNextBootFindsHowTheOneBeforeEnded(t *testing.T) {
 	if err != nil || !strings.Contains(string(before), "msg=d") || strings.Contains(string(before), "of the third") {
 		t.Errorf("before the third boot: %q, %v", before, err)
 	}
+	since, err := Since(dir, Agent, "three")
+	if err != nil || !strings.HasPrefix(string(since), mark+"boot three ") || strings.Contains(string(since), "msg=d") ||
+		!strings.HasSuffix(string(since), "of the third\n") {
+		t.Errorf("since the third boot: %q, %v", since, err)
+	}
+	for _, silent := range []string{"four", ""} {
+		if since, err := Since(dir, Agent, silent); err != nil || len(since) > 0 {
+			t.Errorf("since boot %q: %q, %v", silent, since, err)
+		}
+	}
 }
 
 // What a boot said at its begin explains no end an hour later. A line without a time may be of the end, and what

@@ -252,6 +252,12 @@ func (g *Gathering) addMaster(ctx context.Context) {
 		g.addJournal(ctx)
 		return
 	}
+	g.addLogFiles()
+	g.addAgentLog()
+}
+
+// addLogFiles adds the components' logs.
+func (g *Gathering) addLogFiles() {
 	dir := cmp.Or(g.LogDir, master.LogDir)
 	files, _ := filepath.Glob(filepath.Join(dir, "*.log")) // the pattern is right
 	if len(files) == 0 {
