@@ -55,8 +55,8 @@ func Show(w io.Writer, s Shown, now time.Time) {
 	}
 	terminal.PrintTable(w, []string{"LEASE", "HOLDER", "HERE", "RENEWED"}, leases)
 	if first, ok := firstToExpire(s.Certificates); ok {
-		fmt.Fprintf(w, "\n%d certificates; the first to expire is %s, %s\n", len(s.Certificates), first.Name,
-			expiry(now, first.NotAfter))
+		fmt.Fprintf(w, "\n%s; the first to expire is %s, %s\n",
+			counted(len(s.Certificates), "certificate", "certificates"), first.Name, expiry(now, first.NotAfter))
 	}
 	if s.Encryption != nil {
 		fmt.Fprintln(w)
@@ -130,7 +130,7 @@ func showKubelet(w io.Writer, s *kubelet.Status, now time.Time) {
 // showLosses says which logs are not whole.
 func showLosses(w io.Writer, s status.Status) {
 	if l := s.LogLoss; l != nil {
-		text := fmt.Sprintf("%d lines of the agent's log were dropped", l.Lines)
+		text := counted(l.Lines, "line of the agent's log was dropped", "lines of the agent's log were dropped")
 		if l.Error != "" {
 			text += "; it cannot be written: " + l.Error
 		}
@@ -139,7 +139,8 @@ func showLosses(w io.Writer, s status.Status) {
 	}
 	for _, c := range s.Components {
 		if c.OutputDropped > 0 {
-			fmt.Fprintf(w, "\n%d bytes of the log of %s were dropped\n", c.OutputDropped, c.Name)
+			fmt.Fprintf(w, "\n%s\n", counted(c.OutputDropped, "byte of the log of "+c.Name+" was dropped",
+				"bytes of the log of "+c.Name+" were dropped"))
 		}
 	}
 }
@@ -179,7 +180,7 @@ func addonsText(s *plan.Status) string {
 	case !s.Standing.Writes():
 		text += fmt.Sprintf("nothing is written, version %s is in the cluster", s.Inventory)
 	default:
-		text += fmt.Sprintf("%d of %d objects in place, %d ready", s.InPlace, s.Objects, s.Ready)
+		text += fmt.Sprintf("%d of %s in place, %d ready", s.InPlace, counted(s.Objects, "object", "objects"), s.Ready)
 	}
 	if s.Kept != "" {
 		text += "; " + s.Kept
@@ -189,7 +190,8 @@ func addonsText(s *plan.Status) string {
 
 // archiveText says what former members' directories take, and why more of them stay than always do.
 func archiveText(s *status.Archives) string {
-	text := fmt.Sprintf("%d archived directories take %d MiB", s.Count, s.Bytes>>20)
+	text := fmt.Sprintf("%s %d MiB", counted(s.Count, "archived directory takes", "archived directories take"),
+		s.Bytes>>20)
 	if s.Kept != "" {
 		text += "; " + s.Kept
 	}
@@ -215,6 +217,14 @@ func sizeText(s status.Status) string {
 			bytesText(e.Bytes), bytesText(e.Quota), 100*e.Bytes/e.Quota, bytesText(e.InUse)))
 	}
 	return strings.Join(parts, "; ")
+}
+
+// counted is a number of what is one thing or more.
+func counted[N int | int64 | uint64](n N, one, more string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return fmt.Sprintf("%d %s", n, more)
 }
 
 // bytesText is a number of bytes for a person.
@@ -410,7 +420,8 @@ func firstToExpire(list []certs.Expiry) (first certs.Expiry, ok bool) {
 
 func expiry(now, notAfter time.Time) string {
 	if left := notAfter.Sub(now); left > 0 {
-		return fmt.Sprintf("on %s, in %d days", notAfter.UTC().Format(time.DateOnly), int(left.Hours()/24))
+		return fmt.Sprintf("on %s, in %s", notAfter.UTC().Format(time.DateOnly),
+			counted(int(left.Hours()/24), "day", "days"))
 	}
 	return fmt.Sprintf("which expired on %s", notAfter.UTC().Format(time.DateOnly))
 }

@@ -10,8 +10,10 @@ import (
 	"github.com/quorate/quorate/addons/plan"
 	"github.com/quorate/quorate/agent/datadisk"
 	"github.com/quorate/quorate/agent/status"
+	"github.com/quorate/quorate/certs"
 	"github.com/quorate/quorate/cmd/quorate/terminal/terminaltest"
 	"github.com/quorate/quorate/etcdmember/table"
+	"github.com/quorate/quorate/supervisor"
 )
 
 // TestStatusText compares what a person reads with the golden files: a replica that is well, one that cannot boot, one
@@ -30,6 +32,23 @@ func TestTheStatusSaysWhatTheArchiveTakes(t *testing.T) {
 		Kept: "no archive is purged: a restore is in force"}); got != "2 archived directories take 300 MiB; no "+
 		"archive is purged: a restore is in force" {
 		t.Error(got)
+	}
+}
+
+func TestOneThingIsNotSeveral(t *testing.T) {
+	now := time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC)
+	s := status.Status{Archives: &status.Archives{Count: 1, Bytes: 138 << 20}, LogLoss: &status.LogLoss{Lines: 1},
+		Certificates: []certs.Expiry{{Name: "etcd-peer", NotAfter: now.Add(30 * time.Hour)}},
+		Components:   []supervisor.Status{{Name: "etcd", State: supervisor.Ready, OutputDropped: 1}},
+		Addons:       &plan.Status{Folder: "/a", Version: "2", Standing: plan.Current, Objects: 1, InPlace: 1}}
+	var b strings.Builder
+	Show(&b, Shown{Status: s}, now)
+	for _, want := range []string{"\n1 archived directory takes 138 MiB\n", "\n1 line of the agent's log was dropped\n",
+		"\n1 certificate; the first to expire is etcd-peer, on 2026-11-24, in 1 day\n",
+		"\n1 byte of the log of etcd was dropped\n", "1 of 1 object in place, 0 ready"} {
+		if !strings.Contains(b.String(), want) {
+			t.Errorf("no %q in:\n%s", want, b.String())
+		}
 	}
 }
 
