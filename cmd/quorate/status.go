@@ -99,6 +99,10 @@ func explainNoAnswer(err error, run string, now time.Time) error {
 	default:
 		err = fmt.Errorf("%w: nothing listens at %s (on a master: systemctl status %s)", agent.ErrNoAgent, socket,
 			master.AgentUnit)
+		if _, absent := os.Stat(run); errors.Is(absent, os.ErrNotExist) {
+			err = fmt.Errorf("%w\nno agent has run here since this machine booted; how the cluster is, from any machine: "+
+				"quorate health", err)
+		}
 	}
 	if end := master.ReadLastEnd(run); end != nil {
 		err = fmt.Errorf("%w\nthe last agent ended %s ago with exit code %d: %s", err, terminal.Age(now, end.Time),
