@@ -3,12 +3,13 @@ package certs
 import (
 	"crypto/tls"
 	"errors"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/quorate/quorate/internal/durable"
 )
 
 var errCut = errors.New("cut")
@@ -30,8 +31,14 @@ func cutDisk(n int) disk {
 	}
 	return disk{
 		read: real.read, sync: real.sync,
-		write: func(path string, data []byte, mode fs.FileMode) error {
-			return step(path, func() error { return real.write(path, data, mode) })
+		write: func(files ...durable.File) (int, error) {
+			for n, f := range files {
+				err := step(f.Path, func() error { _, err := real.write(f); return err })
+				if err != nil {
+					return n, err
+				}
+			}
+			return len(files), nil
 		},
 		rename: func(from, to string) error { return step(from, func() error { return real.rename(from, to) }) },
 	}

@@ -4,7 +4,6 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
-	"io/fs"
 	"time"
 
 	"github.com/quorate/quorate/internal/durable"
@@ -40,12 +39,14 @@ type Owner struct {
 	GroupReads bool
 }
 
-// write is durable.WriteFile, for the file's owner.
-func (r Request) write(path string, data []byte, mode fs.FileMode) error {
-	if owner, ok := r.Owners[path]; ok {
-		return durable.WriteFileFor(owner.Owner, path, data, mode)
+// write is durable.WriteFiles, for each file's owner.
+func (r Request) write(files ...durable.File) (n int, err error) {
+	for i, f := range files {
+		if owner, ok := r.Owners[f.Path]; ok {
+			files[i].Owner = &owner.Owner
+		}
 	}
-	return durable.WriteFile(path, data, mode)
+	return durable.WriteFiles(files)
 }
 
 // Change is one file and why it was written, or why it has to be.
@@ -132,23 +133,51 @@ func (k *keeper) plan() (err error) {
 	return err
 }
 
-// leaves decides on each leaf and acts.
+// leaves decides on each leaf, and acts. None depends on another, so what is new is written at once: on a new disk that
+// is all of them, and each by itself would wait for the disk twice.
 func (k *keeper) leaves() error {
+	var made []outcome
+	var files []durable.File
 	for _, s := range k.specs {
 		decision, found, err := k.judge(s)
 		if err != nil {
 			return err
 		}
-		cert, err := k.act(decision, s, found)
+		o, err := k.act(decision, s, found)
 		if err != nil {
 			return err
 		}
-		if cert != nil {
-			k.expires(string(s.Leaf), cert.NotAfter)
-			k.due(RenewAt(cert, k.Identity.InstanceID))
+		if made = append(made, o); o.data != nil {
+			files = append(files, durable.File{Path: k.Files.Leaf(s.Leaf), Data: o.data, Perm: secretMode})
 		}
 	}
+	n, err := k.disk.write(files...)
+	for _, o := range made {
+		if o.data != nil {
+			if n--; n < 0 {
+				break
+			}
+			k.report.Changes = append(k.report.Changes, Change{string(o.leaf), o.reason})
+		}
+		if o.cert != nil {
+			k.expires(string(o.leaf), o.cert.NotAfter)
+			k.due(RenewAt(o.cert, k.Identity.InstanceID))
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("leaves: %w", err)
+	}
 	return nil
+}
+
+// outcome is what was done about a leaf.
+type outcome struct {
+	leaf Leaf
+	// cert is the one that is there afterwards; nil: none that works. data is the file that is to be written; nil: none
+	// is. reason is why.
+	cert   *x509.Certificate
+	data   []byte
+	reason string
 }
 
 // judge decides on one leaf, and returns the certificate that stands there.
@@ -167,37 +196,33 @@ func (k *keeper) judge(s Spec) (d Decision, found *x509.Certificate, err error) 
 	return Decide(k.Now, f, want), f.Cert, nil
 }
 
-// act carries a decision out and returns the certificate that is there afterwards; nil: none that works.
-func (k *keeper) act(d Decision, s Spec, found *x509.Certificate) (*x509.Certificate, error) {
+// act carries a decision out, but for the writing.
+func (k *keeper) act(d Decision, s Spec, found *x509.Certificate) (outcome, error) {
+	stays := outcome{leaf: s.Leaf, cert: found}
 	switch {
 	case d.Action == Keep:
-		return found, nil
+		return stays, nil
 	case k.issuer == nil && d.Action == Renew:
 		k.pending(string(s.Leaf), d.Reason)
-		return found, nil
+		return stays, nil
 	case k.issuer == nil:
 		k.need(string(s.Leaf), d.Reason)
-		return nil, nil
+		return outcome{leaf: s.Leaf}, nil
 	}
 	p, err := k.issuer.issue(s)
 	if err != nil {
-		return nil, err
+		return outcome{}, err
 	}
 	data, err := p.encode()
 	if err != nil {
-		return nil, fmt.Errorf("issue %s: %w", s.Leaf, err)
+		return outcome{}, fmt.Errorf("issue %s: %w", s.Leaf, err)
 	}
-	path := k.Files.Leaf(s.Leaf)
 	if d.Aside {
-		if err := k.disk.aside(path); err != nil {
-			return nil, fmt.Errorf("leaf %s: %w", s.Leaf, err)
+		if err := k.disk.aside(k.Files.Leaf(s.Leaf)); err != nil {
+			return outcome{}, fmt.Errorf("leaf %s: %w", s.Leaf, err)
 		}
 	}
-	if err := k.disk.write(path, data, secretMode); err != nil {
-		return nil, fmt.Errorf("leaf %s: %w", s.Leaf, err)
-	}
-	k.report.Changes = append(k.report.Changes, Change{string(s.Leaf), d.Reason})
-	return p.cert, nil
+	return outcome{s.Leaf, p.cert, data, d.Reason}, nil
 }
 
 // trust is the authority's issuing CA and its former ones: the bundle's, or without a bundle those on disk. The CA is

@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/quorate/quorate/internal/durable"
 )
 
 // sharedNames are the files that follow from the bundle, in the order in which they must be written.
@@ -302,8 +304,11 @@ func TestAFullDiskIsInTheErrorAndLosesNothing(t *testing.T) {
 	r := testRequest(t, testBundle(t))
 	mustEnsure(t, r)
 	full := fastDisk()
-	full.write = func(path string, _ []byte, _ fs.FileMode) error {
-		return &fs.PathError{Op: "write", Path: path, Err: syscall.ENOSPC}
+	full.write = func(files ...durable.File) (int, error) {
+		if len(files) == 0 {
+			return 0, nil
+		}
+		return 0, &fs.PathError{Op: "write", Path: files[0].Path, Err: syscall.ENOSPC}
 	}
 	before := contents(t, r.Files)
 	r.Now = t0.Add(70 * 24 * time.Hour)

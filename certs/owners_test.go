@@ -73,7 +73,7 @@ func TestAFileIsItsOwnersBeforeItIsInItsPlace(t *testing.T) {
 	r := testRequest(t, nil)
 	path := t.TempDir() + "/leaf"
 	r.Owners = map[string]Owner{path: {Owner: durable.Owner{UID: 64951, GID: 64952}}}
-	if err := r.write(path, []byte("leaf"), secretMode); err != nil {
+	if _, err := r.write(durable.File{Path: path, Data: []byte("leaf"), Perm: secretMode}); err != nil {
 		t.Fatal(err)
 	}
 	info, err := os.Stat(path)

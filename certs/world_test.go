@@ -6,7 +6,6 @@ import (
 	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
-	"io/fs"
 	"net/netip"
 	"os"
 	"path/filepath"
@@ -14,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/quorate/quorate/internal/durable"
 	"github.com/quorate/quorate/internal/replica"
 )
 
@@ -102,12 +102,17 @@ func testRequest(t testing.TB, b *Bundle) Request {
 // fastDisk replaces files as internal/durable does, without its fsync: what the tests check does not depend on it.
 func fastDisk() disk {
 	return disk{read: readRegular, rename: os.Rename, sync: func(string) error { return nil },
-		write: func(path string, data []byte, mode fs.FileMode) error {
-			temp := filepath.Join(filepath.Dir(path), ".durable-"+filepath.Base(path))
-			if err := os.WriteFile(temp, data, mode); err != nil {
-				return err
+		write: func(files ...durable.File) (int, error) {
+			for n, f := range files {
+				temp := filepath.Join(filepath.Dir(f.Path), ".durable-"+filepath.Base(f.Path))
+				if err := os.WriteFile(temp, f.Data, f.Perm); err != nil {
+					return n, err
+				}
+				if err := os.Rename(temp, f.Path); err != nil {
+					return n, err
+				}
 			}
-			return os.Rename(temp, path)
+			return len(files), nil
 		}}
 }
 

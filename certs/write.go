@@ -29,8 +29,9 @@ const badSuffix = ".bad"
 // disk is how Ensure reads and changes files. Each change takes effect whole or not at all; the tests cut it off before
 // and behind every one of them.
 type disk struct {
-	read   reader
-	write  func(path string, data []byte, mode fs.FileMode) error
+	read reader
+	// write puts files in place in their order, and says how many are.
+	write  func(files ...durable.File) (n int, err error)
 	rename func(from, to string) error
 	// sync makes a folder's own entries durable.
 	sync func(dir string) error
@@ -187,30 +188,55 @@ func (k *keeper) check(m managed) error {
 
 // kubeconfigs follow from the configuration alone.
 func (k *keeper) kubeconfigs() error {
+	var changes []Change
+	var files []durable.File
 	for _, l := range Kubeconfigs() {
 		data, err := kubeconfig(k.Files, l, k.Cluster)
 		if err != nil {
 			return err
 		}
 		m := managed{name: string(l) + ".kubeconfig", path: k.Files.Kubeconfig(l), mode: secretMode, parse: yamlOnly}
-		if err := k.put(m, data); err != nil {
+		reason, err := k.prepare(m, data)
+		if err != nil {
 			return err
 		}
+		if reason != "" {
+			changes = append(changes, Change{m.name, reason})
+			files = append(files, durable.File{Path: m.path, Data: data, Perm: m.mode})
+		}
+	}
+	n, err := k.disk.write(files...)
+	k.report.Changes = append(k.report.Changes, changes[:n]...)
+	if err != nil {
+		return fmt.Errorf("kubeconfigs: %w", err)
 	}
 	return nil
 }
 
-// put writes a file unless it holds these very bytes with these permissions. What is not even of the file's kind is
-// kept aside.
+// put writes a file unless it holds these very bytes with these permissions.
 func (k *keeper) put(m managed, data []byte) error {
-	found, mode, err := k.disk.read(m.path)
-	if unread(err) {
+	reason, err := k.prepare(m, data)
+	if err != nil || reason == "" {
+		return err
+	}
+	if _, err := k.disk.write(durable.File{Path: m.path, Data: data, Perm: m.mode}); err != nil {
 		return fmt.Errorf("%s: %w", m.name, err)
 	}
-	if err == nil && bytes.Equal(found, data) && mode.Perm() == m.mode {
-		return nil
+	k.report.Changes = append(k.report.Changes, Change{m.name, reason})
+	return nil
+}
+
+// prepare says why a file has to be written; empty: it holds these very bytes with these permissions. What is not even
+// of the file's kind is kept aside.
+func (k *keeper) prepare(m managed, data []byte) (reason string, err error) {
+	found, mode, err := k.disk.read(m.path)
+	if unread(err) {
+		return "", fmt.Errorf("%s: %w", m.name, err)
 	}
-	reason := "out of date"
+	if err == nil && bytes.Equal(found, data) && mode.Perm() == m.mode {
+		return "", nil
+	}
+	reason = "out of date"
 	if err == nil && bytes.Equal(found, data) {
 		reason = modeReason(mode, m.mode)
 	}
@@ -221,15 +247,11 @@ func (k *keeper) put(m managed, data []byte) error {
 		reason = reasonOf(err)
 		if !errors.Is(err, fs.ErrNotExist) {
 			if err := k.disk.aside(m.path); err != nil {
-				return fmt.Errorf("%s: %w", m.name, err)
+				return "", fmt.Errorf("%s: %w", m.name, err)
 			}
 		}
 	}
-	if err := k.disk.write(m.path, data, m.mode); err != nil {
-		return fmt.Errorf("%s: %w", m.name, err)
-	}
-	k.report.Changes = append(k.report.Changes, Change{m.name, reason})
-	return nil
+	return reason, nil
 }
 
 func modeReason(found, want fs.FileMode) string {

@@ -234,7 +234,7 @@ func TestCleanTempRemovesWhatDeadWritersLeftAndNothingElse(t *testing.T) {
 func TestTempFilesAreKnownByTheirNames(t *testing.T) {
 	dir := t.TempDir()
 	stop := errors.New("stop")
-	err := write(filepath.Join(dir, "f"), []byte("x"), nil, 0o640, func(temp, path string) error {
+	err := write(File{filepath.Join(dir, "f"), []byte("x"), nil, 0o640}, func(temp, path string) error {
 		if !strings.HasPrefix(filepath.Base(temp), tempPrefix) || filepath.Dir(temp) != dir {
 			t.Errorf("temporary file %s", temp)
 		}
@@ -244,6 +244,67 @@ func TestTempFilesAreKnownByTheirNames(t *testing.T) {
 	if !errors.Is(err, stop) || len(names(t, dir)) != 0 {
 		t.Errorf("%v, the folder holds %q", err, names(t, dir))
 	}
+}
+
+// Several files are put in place in their order, each whole. What comes behind one that cannot be stays as it was.
+func TestWriteFilesPutsEachInPlaceInItsOrder(t *testing.T) {
+	dir := t.TempDir()
+	at := func(name string) string { return filepath.Join(dir, name) }
+	if err := os.WriteFile(at("c"), []byte("old"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Mkdir(at("folder"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if n, err := WriteFiles(nil); n != 0 || err != nil {
+		t.Errorf("no file: %d, %v", n, err)
+	}
+	a, b := File{at("a"), []byte("1"), nil, 0o640}, File{at("folder/b"), []byte("2"), &Owner{os.Getuid(), os.Getgid()}, 0o600}
+	c := File{at("c"), []byte("3"), nil, 0o600}
+	if n, err := WriteFiles([]File{a, b, c}); n != 3 || err != nil {
+		t.Fatalf("%d, %v", n, err)
+	}
+	holds(t, a.Path, "1", 0o640)
+	holds(t, b.Path, "2", 0o600)
+	holds(t, c.Path, "3", 0o600)
+	a.Data, c.Data = []byte("4"), []byte("5")
+	n, err := WriteFiles([]File{a, {at("folder"), nil, nil, 0o600}, c})
+	if n != 1 || err == nil || !strings.Contains(err.Error(), at("folder")) {
+		t.Errorf("in place of a folder: %d, %v", n, err)
+	}
+	holds(t, a.Path, "4", 0o640)
+	holds(t, c.Path, "3", 0o600)
+	if n, err := WriteFiles([]File{c, {at("absent/f"), nil, nil, 0o600}}); n != 0 || !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("in a folder that is not there: %d, %v", n, err)
+	}
+	holds(t, c.Path, "3", 0o600)
+	if got := names(t, dir); !slices.Equal(got, []string{"a", "c", "folder"}) {
+		t.Errorf("the folder holds %q", got)
+	}
+}
+
+func BenchmarkSixteenFiles(b *testing.B) {
+	dir := b.TempDir()
+	files := make([]File, 16)
+	for n := range files {
+		files[n] = File{filepath.Join(dir, fmt.Sprint(n)), make([]byte, 2000), nil, 0o600}
+	}
+	b.Run("at once", func(b *testing.B) {
+		for b.Loop() {
+			if _, err := WriteFiles(files); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+	b.Run("one after the other", func(b *testing.B) {
+		for b.Loop() {
+			for _, f := range files {
+				if err := WriteFile(f.Path, f.Data, f.Perm); err != nil {
+					b.Fatal(err)
+				}
+			}
+		}
+	})
 }
 
 func TestRenameMovesBetweenFolders(t *testing.T) {
