@@ -270,7 +270,7 @@ func (a *Agent) live(ctx context.Context, end context.CancelCauseFunc) error {
 	defer a.learnDisk(ctx, self)() // not before: a disk that is attached late has no id yet
 	a.keepLastWords(self)
 	defer background(ctx, func(ctx context.Context) { a.disk.WatchRoom(ctx, self.cluster.Etcd.DataDir) })()
-	a.readPrograms(ctx, self)
+	a.readPrograms(self)
 	recorded, err := enter(ctx, a.progress, PhaseRecord, self, a.readRecord)
 	if err != nil {
 		return err

@@ -190,6 +190,7 @@ func (a *Agent) settle(ctx context.Context, in certified) (joined, error) {
 	if err := in.membership.Settle(ctx); err != nil {
 		return joined{}, err
 	}
+	a.askPrograms(ctx, in.identified)
 	in.membership.WaitVoter(ctx, awaitPromotion(in.cluster.Replicas))
 	return joined{in}, nil
 }

@@ -1,6 +1,7 @@
 package controlplane
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -8,6 +9,8 @@ import (
 	"os/exec"
 	"strings"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/quorate/quorate/internal/replica"
 	"github.com/quorate/quorate/supervisor"
@@ -46,9 +49,7 @@ func checkBinary(ctx context.Context, s supervisor.Spec, want string) error {
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, versionTimeout, fmt.Errorf("no answer within %s", versionTimeout))
 	defer cancel()
-	cmd := exec.CommandContext(ctx, s.Path, "--version")
-	cmd.WaitDelay = time.Second
-	out, err := cmd.Output()
+	out, err := outputBeside(ctx, s.Path, "--version")
 	if ctx.Err() != nil {
 		return fmt.Errorf("run %s --version: %w", s.Path, context.Cause(ctx))
 	}
@@ -56,6 +57,22 @@ func checkBinary(ctx context.Context, s supervisor.Spec, want string) error {
 		return fmt.Errorf("%w: %s --version: %w", ErrBinary, s.Path, err)
 	}
 	return checkVersion(s.Path, string(out), want)
+}
+
+// beside is the niceness of a question: etcd joins meanwhile, and is to have the processors first.
+const beside = 10
+
+// outputBeside runs a program that is in nobody's way, and returns what it prints.
+func outputBeside(ctx context.Context, path string, args ...string) ([]byte, error) {
+	var out bytes.Buffer
+	cmd := exec.CommandContext(ctx, path, args...)
+	cmd.Stdout, cmd.WaitDelay = &out, time.Second
+	if err := cmd.Start(); err != nil {
+		return nil, err
+	}
+	_ = unix.Setpriority(unix.PRIO_PROCESS, cmd.Process.Pid, beside) // it may have ended already
+	err := cmd.Wait()
+	return out.Bytes(), err
 }
 
 func hasKubernetesVersion(component string) bool {
