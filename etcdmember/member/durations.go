@@ -27,6 +27,9 @@ const (
 	// firstStallPatience is how long a member may have a leader and all committed entries without serving, the first
 	// time.
 	firstStallPatience = 400 * time.Millisecond
+	// publishedPatience is the same of one whose publication is in what it has applied: etcd says that it serves within
+	// a millisecond of that, or not before its second try.
+	publishedPatience = 75 * time.Millisecond
 	// statusPeriod is the tick at which the child examines itself for a stall; the status itself is computed when
 	// asked.
 	statusPeriod = 50 * time.Millisecond

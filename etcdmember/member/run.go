@@ -35,8 +35,9 @@ var ErrRemoved = errors.New("the cluster has removed this member")
 // RemovedExitCode is the exit code of the child for ErrRemoved.
 const RemovedExitCode = 10
 
-// ErrStalled is returned by Run when the member has caught up but its client port does not come up. Its first
-// proposal, to publish itself, was lost, and etcd tries again only after 5 s and two election time-outs. Starting again
+// ErrStalled is returned by Run when the member has caught up but its client port does not come up. etcd waits for its
+// first proposal, to publish itself, to be applied as an entry of the log, and tries again only after 5 s and two
+// election time-outs. It comes with the database instead, if the leader committed it before it sent that. Starting again
 // on the same directory is quicker: 12 of 32 members stalled so, and all served within 1.7 s of that.
 var ErrStalled = errors.New("the member has caught up, but its client port does not serve")
 
@@ -57,6 +58,7 @@ var errNoLog = errors.New("the directory holds no log, and this member has run b
 // (ErrStalled) or fails. A leader hands over before it stops. etcd's own code may exit the process at any time, which
 // is why this is a child of the agent. Before anything in this process asks for a name its resolver is hosts.Resolver.
 func Run(ctx context.Context, cfg Config, log *slog.Logger) error {
+	joins := cfg.joins()
 	e, port, err := startMember(ctx, cfg, log)
 	switch {
 	case err != nil && ctx.Err() != nil:
@@ -77,7 +79,7 @@ func Run(ctx context.Context, cfg Config, log *slog.Logger) error {
 	defer stop()
 	defer watchPeers(ctx, log)()
 	leadAlone(ctx, e, log)
-	err = watchMember(ctx, e, cfg, log)
+	err = watchMember(ctx, e, cfg, stallWatch{joins: joins, patience: stallPatience(cfg.Stalls)}, log)
 	if errors.Is(err, ErrStalled) {
 		cfg.Stalls++
 		// Closing waits for the lost publication. What etcd acknowledged is on the disk: the caller may just start
@@ -105,14 +107,13 @@ func (c *Config) keepOnly() error {
 }
 
 // watchMember returns when the member has to end, and says why.
-func watchMember(ctx context.Context, e *embed.Etcd, cfg Config, log *slog.Logger) error {
+func watchMember(ctx context.Context, e *embed.Etcd, cfg Config, stall stallWatch, log *slog.Logger) error {
 	ticker := time.NewTicker(statusPeriod)
 	defer ticker.Stop()
 	ready, tick := e.Server.ReadyNotify(), ticker.C
 	if cfg.Stalls >= maxStalls {
 		tick = nil
 	}
-	var caughtUp time.Time
 	for {
 		select {
 		case <-ctx.Done():
@@ -134,12 +135,7 @@ func watchMember(ctx context.Context, e *embed.Etcd, cfg Config, log *slog.Logge
 				log.Warn("the member serves", "err", err.Error())
 			}
 		case now := <-tick:
-			switch {
-			case !stalled(memberStatus(e, false)):
-				caughtUp = time.Time{}
-			case caughtUp.IsZero():
-				caughtUp = now
-			case now.Sub(caughtUp) > stallPatience(cfg.Stalls):
+			if stall.over(now, memberStatus(e, false), published(e)) {
 				return ErrStalled
 			}
 		}
@@ -167,7 +163,7 @@ func startMember(ctx context.Context, cfg Config, log *slog.Logger) (*embed.Etcd
 	if err != nil {
 		return nil, nil, err
 	}
-	joins := !cfg.New && !logged
+	joins := cfg.joins()
 	for try := 1; ; try++ {
 		if ctx.Err() != nil {
 			return nil, nil, fmt.Errorf("interrupted: %w", context.Cause(ctx))
@@ -274,6 +270,42 @@ func (c *Config) apart(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// joins: the member starts for the first time, in a cluster that is there.
+func (c *Config) joins() bool { return !c.New && !wal.Exist(datadir.LogDir(c.Dir)) }
+
+// published reports whether the member has applied its own publication: its clients' URLs come with that alone.
+func published(e *embed.Etcd) bool {
+	m := e.Server.Cluster().Member(e.Server.MemberID())
+	return m != nil && len(m.ClientURLs) > 0
+}
+
+// stallWatch finds a member that waits in vain for its own publication.
+type stallWatch struct {
+	// joins: it was not published before this start.
+	joins    bool
+	patience time.Duration
+
+	caughtUp, published time.Time
+}
+
+// over reports, of a member that does not serve, that waiting longer is of no use.
+func (w *stallWatch) over(now time.Time, s table.MemberStatus, published bool) bool {
+	since := func(t *time.Time, holds bool) time.Duration {
+		switch {
+		case !holds:
+			*t = time.Time{}
+		case t.IsZero():
+			*t = now
+		}
+		if t.IsZero() {
+			return -1
+		}
+		return now.Sub(*t)
+	}
+	return since(&w.caughtUp, stalled(s)) > w.patience ||
+		since(&w.published, w.joins && published && !s.Ready) > publishedPatience
 }
 
 // stalled reports whether the member has nothing to wait for but its own publication.

@@ -158,6 +158,47 @@ func TestAStartIsBrokenOffLaterEachTimeButNeverAfterEtcdsOwnSecondTry(t *testing
 	}
 }
 
+// One that joins and has its own publication in the database that it was sent will not hear of it any more. One that
+// was published before has to wait for another.
+func TestAStallIsKnownByThePublicationOrByPatience(t *testing.T) {
+	waits := table.MemberStatus{Leader: 1, Applied: 5, Committed: 5}
+	behind := table.MemberStatus{Leader: 1, Applied: 4, Committed: 5}
+	serves := table.MemberStatus{Leader: 1, Applied: 5, Committed: 5, Ready: true}
+	for name, c := range map[string]struct {
+		joins, published bool
+		status           table.MemberStatus
+		over             time.Duration // 0: never
+	}{
+		"it has caught up":                      {joins: true, status: waits, over: 450 * time.Millisecond},
+		"its publication came with a database":  {joins: true, published: true, status: waits, over: 100 * time.Millisecond},
+		"so it did, and others write all along": {joins: true, published: true, status: behind, over: 100 * time.Millisecond},
+		"it was published before":               {published: true, status: waits, over: 450 * time.Millisecond},
+		"it is behind":                          {joins: true, status: behind},
+		"it serves":                             {joins: true, published: true, status: serves},
+	} {
+		w := stallWatch{joins: c.joins, patience: firstStallPatience}
+		begin, over := time.Now(), time.Duration(0)
+		for d := time.Duration(0); d < time.Second && over == 0; d += statusPeriod {
+			if w.over(begin.Add(d), c.status, c.published) {
+				over = d
+			}
+		}
+		if over != c.over {
+			t.Errorf("%s: after %s, want %s", name, over, c.over)
+		}
+	}
+	w := stallWatch{joins: true, patience: firstStallPatience}
+	for n := range 100 { // it catches up again and again
+		s := waits
+		if n%5 == 0 {
+			s = behind
+		}
+		if w.over(time.Unix(0, 0).Add(time.Duration(n)*statusPeriod), s, false) {
+			t.Fatalf("it is broken off at look %d", n)
+		}
+	}
+}
+
 func TestMembersWithOneAddressAreNotStartedFrom(t *testing.T) {
 	for urls, fits := range map[[2]string]bool{
 		{"https://localhost:2380", "https://127.0.0.1:2380"}: false,
