@@ -55,9 +55,11 @@ func Story(batches []Batch, about replica.Place, since time.Time) []Line {
 }
 
 // Brief are the lines that a person needs who looks at a story for the first time: what is Important, without the waits
-// for processes that a boot has just started, and without a silence that was over in a moment.
+// for processes that a boot has just started, and without what was over in a moment: a silence, and the end of a wait
+// that comes back.
 func Brief(lines []Line) (out []Line) {
-	boots, hidden, short := map[replica.Place]bool{}, map[replica.Place]bool{}, silences(lines)
+	boots, hidden := map[replica.Place]bool{}, map[replica.Place]bool{}
+	silences, pauses := blips(lines, Silent, Heard, aMoment), blips(lines, Resumed, Waiting, aPause)
 	for n, l := range lines {
 		switch {
 		case l.Kind == Began:
@@ -68,7 +70,7 @@ func Brief(lines []Line) (out []Line) {
 			hidden[l.By] = boots[l.By]
 		}
 		notYet := (l.Kind == Waiting || l.Kind == Resumed) && l.Subject == notUpYet && hidden[l.By]
-		if l.Important() && !notYet && !short[n] {
+		if l.Important() && !notYet && !silences[n] && !pauses[n] {
 			out = append(out, l)
 		}
 	}
@@ -81,18 +83,23 @@ const notUpYet = "component-not-ready"
 // aMoment is how long a member may be not heard of that is only slow.
 const aMoment = 3 * time.Second
 
-// silences finds the lines of silences that were over in a moment: both lines of each.
-func silences(lines []Line) map[int]bool {
+// aPause is how soon a wait comes back that has not ended: on a full disk etcd starts again and again, and each time it
+// seems to run.
+const aPause = 30 * time.Second
+
+// blips finds the lines of what was over in a moment: a kind, and soon another about the same, by the same replica. Both
+// lines of each are found.
+func blips(lines []Line, kind, over Kind, within time.Duration) map[int]bool {
 	out := map[int]bool{}
 	for n, l := range lines {
-		if l.Kind != Silent {
+		if l.Kind != kind {
 			continue
 		}
-		for m, over := range lines[n+1:] {
-			if over.At.Sub(l.At) > aMoment {
+		for m, next := range lines[n+1:] {
+			if next.At.Sub(l.At) > within {
 				break
 			}
-			if over.Kind == Heard && over.By == l.By && over.Subject == l.Subject {
+			if next.Kind == over && next.By == l.By && next.Subject == l.Subject {
 				out[n], out[n+1+m] = true, true
 				break
 			}

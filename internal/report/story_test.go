@@ -137,20 +137,22 @@ func TestBriefLeavesOutWhatGoesWithoutSaying(t *testing.T) {
 	}
 	former := line(Began, "former", "the report before")
 	former.Before = t0
-	moment := line(Heard, "b", "hears of b again")
-	moment.At = t0.Add(aMoment)
+	later := func(d time.Duration, l Line) Line { l.At = t0.Add(d); return l }
+	moment := later(aMoment, line(Heard, "b", "hears of b again"))
 	wanted := []Line{line(Began, "", "its agent began"), line(Did, "archive", "put away"),
 		line(Waiting, "no-quorum", "waits, no-quorum"), line(Joined, "a", "is a voter"), line(Ready, "", "is ready"),
-		line(Waiting, notUpYet, "waits, "+notUpYet), line(Leads, "", "knows of no etcd leader"),
+		later(2*aPause, line(Waiting, notUpYet, "waits, "+notUpYet)), line(Leads, "", "knows of no etcd leader"),
 		line(Elected, "quorate", "leads quorate"), line(ComponentState, "etcd", "etcd is ready, started again"),
 		line(Restarting, "", "stops its processes and starts again"), line(Gone, "", "ended"),
-		line(Silent, "b", "hears nothing of b")}
+		line(Silent, "b", "hears nothing of b"), later(aMoment, line(Resumed, "full", "does not wait any more")),
+		later(aMoment+aPause+1, line(Waiting, "full", "waits, full"))}
 	others := []Line{former, line(Phase, "", "phase etcd"), line(Waiting, notUpYet, "waits, "+notUpYet),
 		line(Resumed, notUpYet, "does not wait any more"), line(Row, "join", "row join holds"),
 		line(Did, "mark adding", "noted"), line(Place, "", "has incarnation 1"),
 		line(ComponentState, "etcd", "etcd is starting"), line(Leads, "b", "follows b, which leads etcd"),
 		line(Elected, "quorate", "does not see itself lead quorate any more"), line(Silent, "b", "hears nothing of b"),
-		moment}
+		moment, later(aMoment, line(Resumed, "no-room", "does not wait any more")),
+		later(aPause, line(Waiting, "no-room", "waits, no-room"))}
 	all := append([]Line{wanted[0]}, append(others, wanted[1:]...)...)
 	if got := Brief(all); !slices.Equal(got, wanted) {
 		t.Errorf("%+v\nwant %+v", got, wanted)

@@ -129,7 +129,7 @@ func TestARepairIsBoundedInSecondsAndShownBesideTheFloor(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, want := range []string{"1.20 (1.20-1.20) s", "0.50", "<= 1.00 s", "MISSED", "<= 2.00 s  ok",
-		"the same with services like Google's", "3.10 (3.10-3.10) s"} {
+		"recreated with an empty disk, to voter, with Google's times", "3.10 (3.10-3.10) s"} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("no %q in\n%s", want, out.String())
 		}

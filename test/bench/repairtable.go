@@ -1,8 +1,7 @@
 package main
 
 // rows are the promises about repairs and stalls: medians in seconds, with what the same steps take by hand beside
-// them. Each is followed by what it takes where the services are like Google's, beside what it takes where they answer
-// at once.
+// them. Each is followed by what it takes where the services are like Google's.
 func (r *repairs) rows() (out []row) {
 	if r == nil {
 		return nil
@@ -25,11 +24,14 @@ func (r *repairs) rows() (out []row) {
 		out = append(out, row{What: p.what, Unit: "s", Quorate: quorate, Floor: &floor, Value: quorate.Median,
 			Goal: p.goal, Absolute: true, OK: quorate.Median <= p.goal})
 		late := spreadOfRepairs(r.LikeGoogle, p.of)
-		out = append(out, row{What: "the same with services like Google's", Unit: "s", Quorate: late, Floor: &quorate,
+		out = append(out, row{What: p.what + likeGoogle, Unit: "s", Quorate: late, Floor: &floor,
 			Value: late.Median, Absolute: true, OK: true})
 	}
 	return out
 }
+
+// likeGoogle is behind the names of rows of which quorate's side had to wait for services as Google's are.
+const likeGoogle = ", with Google's times"
 
 func spreadOfRepairs(rounds []repair, of func(repair) seconds) spread {
 	var values []float64
