@@ -39,7 +39,7 @@ type injectedFault struct {
 }
 
 const (
-	lostPower = "ended without being asked to"
+	lostPower = "ended between .* without being asked to"
 	isReady   = "is ready"
 )
 

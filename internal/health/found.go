@@ -224,12 +224,20 @@ func (j *judgement) findCertificates() (out []Finding) {
 }
 
 func (j *judgement) findQuorum() []Finding {
-	if !j.voters.Known || j.voters.Survives >= 0 {
+	if !j.voters.Known || j.voters.Survives >= 0 || j.forms() {
 		return nil
 	}
 	return []Finding{j.finding(NoLeader, "Start the voters that are away with their disks. As soon as a majority "+
 		"runs, the cluster serves again, and nothing is lost.",
 		fmt.Sprintf("%d of %d voters take part, which is no quorum.", j.voters.Well, j.voters.Count))}
+}
+
+// forms: a cluster of several is being made, or restored, and its first member is about to lead. That nobody is served
+// says the endpoint.
+func (j *judgement) forms() bool {
+	return j.voters.Count == 1 && j.Wanted > 1 && slices.ContainsFunc(j.replicas, func(r Replica) bool {
+		return r.Role == "voter" && r.State == ReplicaBoots
+	})
 }
 
 func (j *judgement) findEndpoint() []Finding {

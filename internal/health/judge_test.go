@@ -228,6 +228,14 @@ func TestVerdicts(t *testing.T) {
 		}, NotServing, -1, "", "", "replica-not-heard a [no-leader; endpoint-silent]; " +
 			"replica-not-heard b; replica-not-heard c",
 			"start master-a"},
+		"its first member is about to lead": {func(f *Facts) {
+			f.drop("b")
+			f.drop("c")
+			s := f.of("a")
+			s.Phase, s.Ready, s.Members = "etcd", false, s.Members[:1]
+			s.Members[0].Leader = false
+			f.Endpoint = dead
+		}, NotServing, -1, "", "", "replica-booting a [endpoint-silent]; replicas-missing", ""},
 		"a replica stops in order": {func(f *Facts) {
 			f.of("b").Phase, f.of("b").Ready = "stopping", false
 		}, Degraded, 1, "", "a", "", ""},

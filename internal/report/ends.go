@@ -160,10 +160,11 @@ func (e End) Text() string {
 
 // when is the time in which it ended.
 func (e End) when() string {
-	if e.Noticed.IsZero() || !e.Noticed.After(e.Last) {
-		return "after " + clock(e.Last)
+	until := e.Noticed
+	if until.IsZero() {
+		until = e.Next
 	}
-	return fmt.Sprintf("between %s and %s", e.Last.UTC().Format(dayIfOther(e.Last, e.Noticed)), clock(e.Noticed))
+	return fmt.Sprintf("between %s and %s", e.Last.UTC().Format(dayIfOther(e.Last, until)), clock(until))
 }
 
 // dayIfOther is how a time is written next to another.
@@ -199,13 +200,19 @@ func (e End) again() string {
 	case e.Ready.IsZero():
 		return "It was not ready since: `quorate health` says how it is."
 	case e.Voter.IsZero():
-		return fmt.Sprintf("It was ready at %s, %s after its end.", clock(e.Ready), e.after())
+		return fmt.Sprintf("It was ready at %s, %s.", clock(e.Ready), e.after())
 	}
-	return fmt.Sprintf("It was a voter at %s and ready at %s, %s after its end.", e.Voter.UTC().Format(time.TimeOnly),
+	return fmt.Sprintf("It was a voter at %s and ready at %s, %s.", e.Voter.UTC().Format(time.TimeOnly),
 		clock(e.Ready), e.after())
 }
 
-func (e End) after() time.Duration { return e.Ready.Sub(e.At()).Round(time.Second) }
+// after is how long after its end the replica was ready; where that is not known, after the begin of the next boot.
+func (e End) after() string {
+	if e.Stopped.IsZero() && e.Noticed.IsZero() {
+		return e.Ready.Sub(e.Next).Round(time.Second).String() + " after that boot began"
+	}
+	return e.Ready.Sub(e.At()).Round(time.Second).String() + " after its end"
+}
 
 // firstSilence is when another replica first did not hear of it between two times; zero: none noticed.
 func firstSilence(batches []Batch, about replica.Place, from, to time.Time) time.Time {

@@ -67,8 +67,8 @@ func TestHowAnEndIsTold(t *testing.T) {
 			"ended between 06:01:00 and 06:01:02 UTC without being asked to: power lost, killed or crashed. Its next " +
 				"boot began at 06:02:00 UTC, as another VM: instance 3 in place of 2"},
 		"nobody noticed": {func(b []Batch) { b[0].Events[1].Kind, b[2].InstanceID = Heard, "2" }, at(2),
-			"ended after 06:00:02 UTC without being asked to: power lost, killed or crashed. Its next boot began at " +
-				"06:02:00 UTC"},
+			"ended between 06:00:02 and 06:02:00 UTC without being asked to: power lost, killed or crashed. Its next boot " +
+				"began at 06:02:00 UTC"},
 		"in order": {func(b []Batch) {
 			b[1].Events = []Event{said(at(40), Stopping, "", ""), said(at(50), Stopped, "", "")}
 			b[2].InstanceID = "2"
@@ -123,6 +123,10 @@ func TestTheWholeOfAnEnd(t *testing.T) {
 		"is gone; it put its former etcd directory away. It was a voter at 06:02:06 and ready at 06:02:10 UTC, 1m8s after its end."
 	if got := e.Whole("with an empty disk"); got != want {
 		t.Errorf("%q\nwant %q", got, want)
+	}
+	batches[0].Events[1].Kind = Heard
+	if got := Ends(batches, t0)[0].Whole(""); !strings.HasSuffix(got, "ready at 06:02:10 UTC, 10s after that boot began.") {
+		t.Errorf("nobody noticed: %q", got)
 	}
 	batches[2].Events = batches[2].Events[:1]
 	if got := Ends(batches, t0)[0].Whole(""); !strings.HasSuffix(got,
