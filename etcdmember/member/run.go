@@ -37,8 +37,8 @@ const RemovedExitCode = 10
 
 // ErrStalled is returned by Run when the member has caught up but its client port does not come up. etcd waits for its
 // first proposal, to publish itself, to be applied as an entry of the log, and tries again only after 5 s and two
-// election time-outs. It comes with the database instead, if the leader committed it before it sent that. Starting again
-// on the same directory is quicker: 12 of 32 members stalled so, and all served within 1.7 s of that.
+// election time-outs. It comes with the database instead, if the leader committed it before it sent that. Starting
+// again on the same directory is quicker: 12 of 32 members stalled so, and all served within 1.7 s of that.
 var ErrStalled = errors.New("the member has caught up, but its client port does not serve")
 
 // maxStalls bounds how often one start is broken off for a stall. Where that does not help, etcd's own second try has

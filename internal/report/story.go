@@ -87,8 +87,8 @@ const aMoment = 3 * time.Second
 // seems to run.
 const aPause = 30 * time.Second
 
-// blips finds the lines of what was over in a moment: a kind, and soon another about the same, by the same replica. Both
-// lines of each are found.
+// blips finds the lines of what was over in a moment: a kind, and soon another about the same, by the same replica.
+// Both lines of each are found.
 func blips(lines []Line, kind, over Kind, within time.Duration) map[int]bool {
 	out := map[int]bool{}
 	for n, l := range lines {
