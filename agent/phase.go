@@ -86,20 +86,19 @@ func (p *progress) enter(phase Phase) {
 	p.notify.Status(phase.forPeople())
 }
 
-// end notes that the way down begins; why is nil where somebody asked for it.
+// end notes that the way down begins; why is nil where somebody asked for it. Whoever sees the phase sees the reason.
 func (p *progress) end(why error) {
+	if why != nil {
+		reason := why.Error()
+		if _, cause, ok := strings.Cut(reason, ErrStartAgain.Error()+": "); ok {
+			reason = cause // the phase in which it was noticed says nothing
+		}
+		p.log.Warn("ends, to be started again", "reason", reason)
+		p.mu.Lock()
+		p.ends = reason
+		p.mu.Unlock()
+	}
 	p.enter(PhaseStopping)
-	if why == nil {
-		return
-	}
-	reason := why.Error()
-	if _, cause, ok := strings.Cut(reason, ErrStartAgain.Error()+": "); ok {
-		reason = cause // the phase in which it was noticed says nothing
-	}
-	p.log.Warn("ends, to be started again", "reason", reason)
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.ends = reason
 }
 
 // took keeps how long a phase took that is done.
