@@ -44,7 +44,7 @@ func (l *leaving) handOver(ctx context.Context) {
 }
 
 // unable: the member does not run, or knows of no leader. Nothing can be handed over or written, and the apiserver
-// answers nobody.
+// answers nobody, but that of a learner whose etcd crashes: it uses other members, and is stopped as soon.
 func (l *leaving) unable(ctx context.Context) bool {
 	m := l.startedMember()
 	if m == nil {

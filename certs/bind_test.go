@@ -158,7 +158,7 @@ func TestALostBindingBesideHalfAGeneration(t *testing.T) {
 		r := testRequest(t, knows)
 		mustEnsure(t, r)
 		r.Bundle, r.Former = works, []*Bundle{knows}
-		if _, err := ensure(r, cutDisk(n)); !errors.Is(err, errCut) {
+		if _, err := ensure(r, cutDisk(n, false)); !errors.Is(err, errCut) {
 			t.Fatalf("step %d: %v", n, err)
 		}
 		if err := os.Remove(r.Files.Binding()); err != nil {

@@ -138,10 +138,12 @@ func (k *keeper) plan() (err error) {
 func (k *keeper) leaves() error {
 	var made []outcome
 	var files []durable.File
+	var unread error // what comes before it is written all the same
 	for _, s := range k.specs {
 		decision, found, err := k.judge(s)
 		if err != nil {
-			return err
+			unread = err
+			break
 		}
 		o, err := k.act(decision, s, found)
 		if err != nil {
@@ -165,9 +167,9 @@ func (k *keeper) leaves() error {
 		}
 	}
 	if err != nil {
-		return fmt.Errorf("leaves: %w", err)
+		err = fmt.Errorf("leaves: %w", err)
 	}
-	return nil
+	return errors.Join(unread, err)
 }
 
 // outcome is what was done about a leaf.

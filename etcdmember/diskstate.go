@@ -148,7 +148,7 @@ func (d *diskState) directory(ctx context.Context, r reading) table.Directory {
 func (d *diskState) withEnd(found table.Directory) table.Directory {
 	if found.Exists {
 		found.End = member.ReadEnd(d.cfg.statusSocket(), d.cfg.dir().Etcd())
-		if found.End.Text == "" { // a panic leaves no last word; it counts for nothing but what people read
+		if found.End.Text == "" { // a panic leaves no last word; without a number of times it condemns nothing
 			found.End.Text = d.cfg.Child.Ended()
 		}
 	}

@@ -35,7 +35,7 @@ under the cluster's name. The current context stays, unless --use is given. It s
 			if f.number != "" && !projectForm.MatchString(f.number) {
 				return fault.Usage("--project-number %q: a number such as 271828182845 is needed", f.number)
 			}
-			c, err := f.Load()
+			c, err := f.LoadWithKey()
 			if err != nil {
 				return err
 			}

@@ -25,6 +25,8 @@ type eventFlags struct {
 	output string
 	span   command.Span
 	all    bool
+	// more is said where a text without a line is not all that there is.
+	more string
 }
 
 func (f *eventFlags) add(cmd *cobra.Command) {
@@ -106,7 +108,18 @@ func (f *eventFlags) brief(lines []report.Line) []report.Line {
 	if f.all || f.output != "" {
 		return lines
 	}
-	return report.Brief(lines)
+	lines = f.within(lines)
+	brief := report.Brief(lines)
+	if len(brief) < len(lines) {
+		f.more = " --all shows what goes without saying."
+	}
+	return brief
+}
+
+// within leaves out what is later than the span.
+func (f *eventFlags) within(lines []report.Line) []report.Line {
+	now := time.Now()
+	return slices.DeleteFunc(lines, func(l report.Line) bool { return f.span.IsAfter(l.At, now) })
 }
 
 // printEnds prints a paragraph for each end, and whether etcd's history went on. The events are told also where the
@@ -156,9 +169,15 @@ func historyText(v record.View, since time.Time) string {
 			formed = e
 		}
 	}
+	newest := formed
+	if n := len(v.Epochs); n > 0 {
+		newest = v.Epochs[n-1]
+	}
 	switch {
 	case formed.Number == 0:
 		return ""
+	case formed.Closed != nil, newest.Number > formed.Number && newest.Outcome == nil:
+		return "A restore is on its way (\"quorate record show\")."
 	case formed.Number > 1 && !formed.Outcome.Time.Before(since):
 		return fmt.Sprintf("Epoch %d was formed by a restore at %s: what was written after its source is not in it "+
 			"(\"quorate record show\").", formed.Number, terminal.When(formed.Outcome.Time))
@@ -220,14 +239,13 @@ func inOneLine(w io.Writer, entry string) { fmt.Fprintln(w, terminal.Visible(ent
 
 // print prints entries, or in the text for people what there is in place of none.
 func (f *eventFlags) print(w io.Writer, lines []report.Line, none string, entry func(io.Writer, string)) error {
-	now := time.Now()
-	lines = slices.DeleteFunc(lines, func(l report.Line) bool { return f.span.IsAfter(l.At, now) })
+	lines = f.within(lines)
 	if lines == nil {
 		lines = []report.Line{}
 	}
 	return terminal.PrintAs(w, f.output, lines, func(w io.Writer) {
 		if len(lines) == 0 {
-			fmt.Fprintf(w, "%s %s.\n", none, &f.span)
+			fmt.Fprintf(w, "%s %s.%s\n", none, &f.span, f.more)
 			return
 		}
 		for _, l := range lines {

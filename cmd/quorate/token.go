@@ -57,7 +57,11 @@ func (f *apiFlags) add(cmd *cobra.Command) {
 
 // open makes the client of an administrator. Nothing is asked of the cluster yet.
 func (f *apiFlags) open(cmd *cobra.Command) (*replica.Cluster, *rest.Config, *token.Client, error) {
-	c, err := f.Load()
+	load := f.LoadWithKey
+	if f.kubeconfig != "" {
+		load = f.Load
+	}
+	c, err := load()
 	if err != nil {
 		return nil, nil, nil, err
 	}

@@ -134,8 +134,9 @@ func watchMember(ctx context.Context, e *embed.Etcd, cfg Config, stall stallWatc
 			if err := ForgetEnd(cfg.StatusSocket); err != nil {
 				log.Warn("the member serves", "err", err.Error())
 			}
-		case now := <-tick:
-			if stall.over(now, memberStatus(e, false), published(e)) {
+		case <-tick:
+			s, published := memberStatus(e, false), published(e) // each may wait for etcd's storage
+			if stall.over(time.Now(), s, published) {
 				return ErrStalled
 			}
 		}
@@ -281,6 +282,9 @@ func published(e *embed.Etcd) bool {
 	return m != nil && len(m.ClientURLs) > 0
 }
 
+// soonRead is the size of a database below which starting again is quicker than to wait: it is read whole once more.
+const soonRead = 1 << 30
+
 // stallWatch finds a member that waits in vain for its own publication.
 type stallWatch struct {
 	// joins: it was not published before this start.
@@ -305,7 +309,7 @@ func (w *stallWatch) over(now time.Time, s table.MemberStatus, published bool) b
 		return now.Sub(*t)
 	}
 	return since(&w.caughtUp, stalled(s)) > w.patience ||
-		since(&w.published, w.joins && published && !s.Ready) > publishedPatience
+		since(&w.published, w.joins && published && !s.Ready && s.Database.InUse < soonRead) > publishedPatience
 }
 
 // stalled reports whether the member has nothing to wait for but its own publication.

@@ -164,6 +164,8 @@ func TestAStallIsKnownByThePublicationOrByPatience(t *testing.T) {
 	waits := table.MemberStatus{Leader: 1, Applied: 5, Committed: 5}
 	behind := table.MemberStatus{Leader: 1, Applied: 4, Committed: 5}
 	serves := table.MemberStatus{Leader: 1, Applied: 5, Committed: 5, Ready: true}
+	large := waits
+	large.Database.InUse = soonRead
 	for name, c := range map[string]struct {
 		joins, published bool
 		status           table.MemberStatus
@@ -172,6 +174,7 @@ func TestAStallIsKnownByThePublicationOrByPatience(t *testing.T) {
 		"it has caught up":                      {joins: true, status: waits, over: 450 * time.Millisecond},
 		"its publication came with a database":  {joins: true, published: true, status: waits, over: 100 * time.Millisecond},
 		"so it did, and others write all along": {joins: true, published: true, status: behind, over: 100 * time.Millisecond},
+		"it came with a large database":         {joins: true, published: true, status: large, over: 450 * time.Millisecond},
 		"it was published before":               {published: true, status: waits, over: 450 * time.Millisecond},
 		"it is behind":                          {joins: true, status: behind},
 		"it serves":                             {joins: true, published: true, status: serves},

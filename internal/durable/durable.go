@@ -87,8 +87,9 @@ func WriteFiles(files []File) (n int, err error) {
 	}
 	folders := map[string]bool{}
 	for i, t := range temps {
-		if err := os.Rename(t.Name(), files[i].Path); err != nil {
-			return n, fmt.Errorf("write %s: %w", files[i].Path, err)
+		if err = os.Rename(t.Name(), files[i].Path); err != nil {
+			err = fmt.Errorf("write %s: %w", files[i].Path, err)
+			break
 		}
 		n, folders[filepath.Dir(files[i].Path)] = i+1, true
 	}

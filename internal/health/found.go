@@ -236,7 +236,7 @@ func (j *judgement) findQuorum() []Finding {
 // says the endpoint.
 func (j *judgement) forms() bool {
 	return j.voters.Count == 1 && j.Wanted > 1 && slices.ContainsFunc(j.replicas, func(r Replica) bool {
-		return r.Role == "voter" && r.State == ReplicaBoots
+		return r.Role == "voter" && r.State == ReplicaBoots && r.seen.StartsAgain == "" && len(r.Waits) == 0
 	})
 }
 

@@ -236,6 +236,14 @@ func TestVerdicts(t *testing.T) {
 			s.Members[0].Leader = false
 			f.Endpoint = dead
 		}, NotServing, -1, "", "", "replica-booting a [endpoint-silent]; replicas-missing", ""},
+		"its only member starts again and again": {func(f *Facts) {
+			f.drop("b")
+			f.drop("c")
+			s := f.of("a")
+			s.Phase, s.Ready, s.Members, s.StartsAgain = "stopping", false, s.Members[:1], "etcd does not come up"
+			s.Members[0].Leader = false
+			f.Endpoint = dead
+		}, NotServing, -1, "", "", "no-leader [replica-booting a; endpoint-silent]; replicas-missing", ""},
 		"a replica stops in order": {func(f *Facts) {
 			f.of("b").Phase, f.of("b").Ready = "stopping", false
 		}, Degraded, 1, "", "a", "", ""},
@@ -250,6 +258,10 @@ func TestVerdicts(t *testing.T) {
 			f.waits("b", "no-room")
 		}, Degraded, 0, "us-central1-a us-central1-c", "a", "no-room b [replica-booting b]",
 			"master-b: quorate status"},
+		"it was shot while it was to start again": {func(f *Facts) {
+			f.dies("b", "a")
+			f.of("b").Phase, f.of("b").Ready, f.of("b").StartsAgain = "stopping", false, "etcd does not come up"
+		}, Degraded, 0, "us-central1-a us-central1-c", "a", "replica-booting b", ""},
 		"its agent ended to be started again, and was not": {func(f *Facts) {
 			f.dies("b", "a")
 			f.of("b").Phase, f.of("b").Ready, f.of("b").Member = "stopping", false, ""

@@ -68,7 +68,10 @@ func (r Replica) serves() bool {
 // votes reports whether its member takes part.
 func (r Replica) votes() bool {
 	switch r.State {
-	case ReplicaBoots: // its report may be of before its member was started, or promoted
+	case ReplicaBoots: // its report may be of before its member was started, promoted or, for a new start, stopped
+		if r.seen.StartsAgain != "" {
+			return r.Leads || r.heard
+		}
 		return r.seen.Member != "" && r.seen.Leader().ID != "" || r.since && len(r.Waits) == 0
 	case ReplicaReady, ReplicaUnwell, ReplicaStops:
 		return r.seen.Member != "" && r.seen.Leader().ID != ""
@@ -108,7 +111,7 @@ func (j *judgement) current() {
 		r := Replica{Place: s.Place, Phase: s.Phase, Age: &age, BootedAgain: s.BootedAgain, seen: s}
 		if m != nil {
 			r.Role, r.Leads = m.Role, m.Leader && fresh
-			r.heard = fresh && m.Heard != nil && *m.Heard
+			r.heard = fresh && m.Heard != nil && *m.Heard && n != j.authority // of oneself one always hears
 			r.since = r.heard && j.Reports[j.authority].Age < s.Age
 		}
 		for _, c := range s.Components {

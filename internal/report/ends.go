@@ -47,8 +47,9 @@ func endsOf(batches []Batch, about replica.Place, since time.Time) (out []End) {
 	slices.SortStableFunc(own, func(a, b Batch) int { return a.At.Compare(b.At) })
 	for n := 1; n < len(own); n++ {
 		before, after := own[n-1], own[n]
-		if before.BootID == after.BootID {
-			continue
+		began := func(b Batch) bool { return b.BootID == after.BootID }
+		if slices.ContainsFunc(own[:n], began) {
+			continue // it goes on, or is a former boot that runs beside the one that counts
 		}
 		e := End{Place: about, Next: after.At, InstanceID: before.InstanceID, NextInstance: after.InstanceID}
 		for _, b := range own[:n] {
@@ -72,17 +73,20 @@ func endsOf(batches []Batch, about replica.Place, since time.Time) (out []End) {
 // ended takes in some events of the boot that ended.
 func (e *End) ended(events []Event) {
 	for _, happened := range events {
+		if happened.At.After(e.Next) {
+			continue // of a former boot that runs on
+		}
 		e.Last = later(e.Last, happened.At)
-		switch happened.Kind {
-		case Began: // in the same boot: the agent alone was started again
+		switch {
+		case happened.Kind == Began && happened.Subject == "": // the agent alone was started again
 			e.Asked, e.Stopped, e.Waits = time.Time{}, time.Time{}, nil
-		case Stopping:
+		case happened.Kind == Stopping:
 			e.Asked = happened.At
-		case Stopped:
+		case happened.Kind == Stopped:
 			e.Stopped = happened.At
-		case Waiting:
+		case happened.Kind == Waiting:
 			e.Waits = append(slices.DeleteFunc(e.Waits, about(happened)), waitText(happened))
-		case Resumed:
+		case happened.Kind == Resumed:
 			e.Waits = slices.DeleteFunc(e.Waits, about(happened))
 		}
 	}
@@ -100,7 +104,7 @@ func about(e Event) func(string) bool {
 func (e *End) followed(events []Event) {
 	for _, happened := range events {
 		switch {
-		case happened.Kind == Began:
+		case happened.Kind == Began && happened.Before.Before(e.Next): // a later one is of a start of the agent alone
 			e.Last = later(e.Last, happened.Before)
 		case happened.Kind == Did && slices.Contains(explained, happened.Subject) && e.Ready.IsZero():
 			e.did(happened.Text)
@@ -214,14 +218,25 @@ func (e End) after() string {
 	return e.Ready.Sub(e.At()).Round(time.Second).String() + " after its end"
 }
 
-// firstSilence is when another replica first did not hear of it between two times; zero: none noticed.
-func firstSilence(batches []Batch, about replica.Place, from, to time.Time) time.Time {
+// firstSilence is when another replica first did not hear of it any more between two times; zero: none noticed. A
+// silence that was over before was none of an end.
+func firstSilence(batches []Batch, about replica.Place, from, to time.Time) (first time.Time) {
+	since := map[replica.Place]time.Time{}
 	for _, l := range Lines(batches, from) {
-		if l.Kind == Silent && l.Subject == about.String() && l.At.Before(to) {
-			return l.At
+		switch {
+		case l.Subject != about.String() || !l.At.Before(to):
+		case l.Kind == Silent:
+			since[l.By] = l.At
+		case l.Kind == Heard:
+			delete(since, l.By)
 		}
 	}
-	return time.Time{}
+	for _, at := range since {
+		if first.IsZero() || at.Before(first) {
+			first = at
+		}
+	}
+	return first
 }
 
 func clock(t time.Time) string { return t.UTC().Format(time.TimeOnly + " UTC") }

@@ -58,23 +58,65 @@ func Story(batches []Batch, about replica.Place, since time.Time) []Line {
 // for processes that a boot has just started, and without what was over in a moment: a silence, and the end of a wait
 // that comes back.
 func Brief(lines []Line) (out []Line) {
-	boots, hidden := map[replica.Place]bool{}, map[replica.Place]bool{}
-	silences, pauses := blips(lines, Silent, Heard, aMoment), blips(lines, Resumed, Waiting, aPause)
+	silences := blips(lines, Silent, Heard, aMoment)
+	b := briefing{pauses: blips(lines, Resumed, Waiting, aPause), boots: map[replica.Place]bool{},
+		told: map[wait]bool{}, early: map[wait]bool{}, comesBack: map[wait]bool{}}
 	for n, l := range lines {
-		switch {
-		case l.Kind == Began:
-			boots[l.By] = true
-		case l.Kind == Ready, l.Kind == Stopping, l.Kind == Restarting:
-			boots[l.By] = false
-		case l.Kind == Waiting && l.Subject == notUpYet:
-			hidden[l.By] = boots[l.By]
-		}
-		notYet := (l.Kind == Waiting || l.Kind == Resumed) && l.Subject == notUpYet && hidden[l.By]
-		if l.Important() && !notYet && !silences[n] && !pauses[n] {
+		goesOn := b.skips(n, l, lines[n+1:])
+		if l.Important() && !silences[n] && !goesOn {
 			out = append(out, l)
 		}
 	}
 	return out
+}
+
+// briefing is what Brief knows of the lines before.
+type briefing struct {
+	pauses map[int]bool
+	// boots are the replicas whose boot is not done.
+	boots map[replica.Place]bool
+	// told are the waits that a line has, and that have not ended since; early those of a boot that none has, and
+	// comesBack those whose end was left out.
+	told, early, comesBack map[wait]bool
+}
+
+// skips reports whether a line is of a wait that says nothing by itself.
+func (b *briefing) skips(n int, l Line, rest []Line) bool {
+	w := wait{l.By, l.Subject}
+	switch {
+	case l.Kind == Began && l.Subject == "":
+		b.boots[l.By] = true
+	case l.Kind == Ready, l.Kind == Stopping, l.Kind == Restarting:
+		b.boots[l.By] = false
+	case l.Kind == Waiting && b.comesBack[w]:
+		b.comesBack[w] = false
+		return true
+	case l.Kind == Waiting && l.Subject == notUpYet && b.boots[l.By] && passes(rest, w):
+		b.early[w] = true
+		return true
+	case l.Kind == Resumed && b.early[w]:
+		b.early[w] = false
+		return true
+	case l.Kind == Resumed && b.told[w] && b.pauses[n]:
+		b.comesBack[w] = true
+		return true
+	case l.Kind == Waiting, l.Kind == Resumed:
+		b.told[w] = l.Kind == Waiting
+	}
+	return false
+}
+
+// wait is one of a replica.
+type wait struct {
+	by   replica.Place
+	name string
+}
+
+// passes reports whether a wait ends, or its replica becomes ready.
+func passes(rest []Line, w wait) bool {
+	return slices.ContainsFunc(rest, func(l Line) bool {
+		return l.By == w.by && (l.Kind == Ready || l.Kind == Resumed && l.Subject == w.name)
+	})
 }
 
 // notUpYet is the wait of a boot for the processes that it has just started.

@@ -83,6 +83,24 @@ func TestHowAnEndIsTold(t *testing.T) {
 			b[2].InstanceID = "2"
 		}, at(62), "ended between 06:00:40 and 06:01:02 UTC without being asked to: power lost, killed or crashed. Its " +
 			"next boot began at 06:02:00 UTC"},
+		"its agent was started again later": {func(b []Batch) {
+			again := said(at(4000), Began, "former", "the report before")
+			again.Before = at(3990)
+			b[2].Events = append(b[2].Events, again)
+			b[2].InstanceID = "2"
+		}, at(62), "ended between 06:00:02 and 06:01:02 UTC without being asked to: power lost, killed or crashed. Its " +
+			"next boot began at 06:02:00 UTC"},
+		"the report before was read late": {func(b []Batch) {
+			b[1].Events = []Event{said(at(40), Stopping, "", ""), said(at(50), Stopped, "", ""),
+				said(at(50), Began, "former", "")}
+			b[2].InstanceID = "2"
+		}, at(50), "stopped in order, as it was asked to at 06:00:40 UTC. Its next boot began at 06:02:00 UTC"},
+		"it was slow for a moment before": {func(b []Batch) {
+			b[0].Events = slices.Insert(b[0].Events, 1, said(at(20), Silent, placeB.String(), ""),
+				said(at(21), Heard, placeB.String(), ""))
+			b[2].InstanceID = "2"
+		}, at(62), "ended between 06:00:02 and 06:01:02 UTC without being asked to: power lost, killed or crashed. Its " +
+			"next boot began at 06:02:00 UTC"},
 		"days before": {func(b []Batch) {
 			for _, n := range []int{0, 1} {
 				b[1].Events[n].At = b[1].Events[n].At.AddDate(0, 0, -3)
@@ -104,6 +122,17 @@ func TestHowAnEndIsTold(t *testing.T) {
 				t.Errorf("its next boot is older than what was asked for: %+v", later)
 			}
 		})
+	}
+}
+
+// A boot that runs on beside its successor, after a host error, is no end of that.
+func TestAFormerBootThatRunsOnEndsOnce(t *testing.T) {
+	batches := append(wasShot(), batchOf(placeB, "2", "y", said(at(140), Waiting, "superseded", "waits, superseded: it is")),
+		batchOf(placeB, "3", "z", said(at(150), Ready, "", "is ready")),
+		batchOf(placeB, "2", "y", said(at(160), Resumed, "superseded", "")))
+	ends := Ends(batches, t0)
+	if len(ends) != 1 || !ends[0].Next.Equal(at(120)) || len(ends[0].Waits) != 0 || !ends[0].Ready.Equal(at(150)) {
+		t.Errorf("%+v", ends)
 	}
 }
 
@@ -143,22 +172,47 @@ func TestBriefLeavesOutWhatGoesWithoutSaying(t *testing.T) {
 	former.Before = t0
 	later := func(d time.Duration, l Line) Line { l.At = t0.Add(d); return l }
 	moment := later(aMoment, line(Heard, "b", "hears of b again"))
-	wanted := []Line{line(Began, "", "its agent began"), line(Did, "archive", "put away"),
-		line(Waiting, "no-quorum", "waits, no-quorum"), line(Joined, "a", "is a voter"), line(Ready, "", "is ready"),
-		later(2*aPause, line(Waiting, notUpYet, "waits, "+notUpYet)), line(Leads, "", "knows of no etcd leader"),
-		line(Elected, "quorate", "leads quorate"), line(ComponentState, "etcd", "etcd is ready, started again"),
-		line(Restarting, "", "stops its processes and starts again"), line(Gone, "", "ended"),
-		line(Silent, "b", "hears nothing of b"), later(aMoment, line(Resumed, "full", "does not wait any more")),
-		later(aMoment+aPause+1, line(Waiting, "full", "waits, full"))}
-	others := []Line{former, line(Phase, "", "phase etcd"), line(Waiting, notUpYet, "waits, "+notUpYet),
-		line(Resumed, notUpYet, "does not wait any more"), line(Row, "join", "row join holds"),
-		line(Did, "mark adding", "noted"), line(Place, "", "has incarnation 1"),
-		line(ComponentState, "etcd", "etcd is starting"), line(Leads, "b", "follows b, which leads etcd"),
-		line(Elected, "quorate", "does not see itself lead quorate any more"), line(Silent, "b", "hears nothing of b"),
-		moment, later(aMoment, line(Resumed, "no-room", "does not wait any more")),
-		later(aPause, line(Waiting, "no-room", "waits, no-room"))}
-	all := append([]Line{wanted[0]}, append(others, wanted[1:]...)...)
+	full := func(k Kind, d time.Duration) Line { return later(d, line(k, "no-room", string(k))) }
+	const hour = time.Hour
+	lines := []struct {
+		Line
+		told bool
+	}{
+		{line(Began, "", "its agent began"), true}, {former, false}, {line(Phase, "", "phase etcd"), false},
+		{line(Waiting, notUpYet, "it has just started"), false}, {line(Resumed, notUpYet, "it is up"), false},
+		{line(Row, "join", "row join holds"), false}, {line(Did, "mark adding", "noted"), false},
+		{line(Place, "", "has incarnation 1"), false}, {line(ComponentState, "etcd", "etcd is starting"), false},
+		{line(Leads, "b", "follows b, which leads etcd"), false},
+		{line(Elected, "quorate", "does not see itself lead quorate any more"), false},
+		{line(Silent, "b", "hears nothing of b"), false}, {moment, false},
+		{line(Did, "archive", "put away"), true}, {line(Waiting, "no-quorum", "waits, no-quorum"), true},
+		{line(Joined, "a", "is a voter"), true}, {line(Ready, "", "is ready"), true}, {former, false},
+		{later(hour, line(Waiting, notUpYet, "it is down")), true},
+		{later(hour+aPause+1, line(Resumed, notUpYet, "it is up")), true},
+		{line(Leads, "", "knows of no etcd leader"), true}, {line(Elected, "quorate", "leads quorate"), true},
+		{line(ComponentState, "etcd", "etcd is ready, started again"), true},
+		{line(Restarting, "", "stops its processes and starts again"), true}, {line(Gone, "", "ended"), true},
+		{line(Silent, "b", "hears nothing of b"), true},
+		// The story begins in the middle of a wait that comes back again and again, and ends in one.
+		{full(Resumed, hour), true}, {full(Waiting, hour+aPause), true}, {full(Resumed, hour+aPause+1), false},
+		{full(Waiting, hour+2*aPause), false}, {full(Resumed, hour+2*aPause+1), true},
+		{later(3*hour, line(Began, "", "its agent began again")), true},
+		{later(3*hour, line(Waiting, notUpYet, "it never comes up")), true},
+	}
+	var all, wanted []Line
+	for _, l := range lines {
+		all = append(all, l.Line)
+		if l.told {
+			wanted = append(wanted, l.Line)
+		}
+	}
+	texts := func(list []Line) (out []string) {
+		for _, l := range list {
+			out = append(out, l.At.Format("15:04:05 ")+l.Text)
+		}
+		return out
+	}
 	if got := Brief(all); !slices.Equal(got, wanted) {
-		t.Errorf("%+v\nwant %+v", got, wanted)
+		t.Errorf("%q\nwant %q", texts(got), texts(wanted))
 	}
 }

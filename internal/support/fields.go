@@ -19,7 +19,7 @@ var fields = join(map[shape]string{
 		readySeconds reportAge restart restarts revision running saving seconds size snapshots start started step
 		stored survives term times tookSeconds totalBytes uptimeSeconds wanted watch well withdraws withdrawn writes
 		replicas closing row`,
-	moment: `answerWithin at beat created daily due duration election heartbeat hourly interval noneSince notAfter pass
+	moment: `answerWithin at beat bootedAgain created daily due duration election heartbeat hourly interval noneSince notAfter pass
 		pinned recordRead renewed since startWithin time turn until`,
 	name: `act apiVersion class cluster component elected etcd etcdVersion go holder keepZones kernel kind
 		kubernetes leader leaderRow level name newest outcome phase project quorate region replica role row runtimeUnit
@@ -30,7 +30,7 @@ var fields = join(map[shape]string{
 	folder:  `binary dataDir folder mount path runtimeSocket`,
 	digest:  `commit manifest`,
 	text: `about act by cause class dnsDomain error faults field found held kept kind means message next outcome phase
-		reason role row state subject text type unlimited unreachable what why`,
+		reason role row startsAgain state subject text type unlimited unreachable what why`,
 	flags: `extraArgs`,
 	part: `abandoned accepted addons archives blocked boot by certificate certificates claim closed cluster components
 		consequences contested dataDisk database disk diskEpoch disks done encryption endpoint epochs etcd events

@@ -280,6 +280,9 @@ func headline(s status.Status, now time.Time) string {
 	}
 	text := fmt.Sprintf("%s is not ready: phase %s for %s", who, terminal.OrNone(s.Replica.Phase),
 		terminal.Age(now, s.Replica.Since))
+	if why := s.Replica.StartsAgain; why != "" {
+		return text + ", it stops its processes and starts again: " + why
+	}
 	if what, ok := doing[agent.Phase(s.Replica.Phase)]; ok {
 		text += ", " + what
 	}

@@ -27,6 +27,19 @@ func TestStatusText(t *testing.T) {
 	})
 }
 
+func TestTheStatusSaysWhyTheAgentStartsAgain(t *testing.T) {
+	var s status.Status
+	s.Replica.Name, s.Replica.Zone, s.Replica.Phase = "a", "z", "stopping"
+	if got := headline(s, time.Now()); !strings.Contains(got, "hands over and stops its processes") {
+		t.Errorf("asked to: %q", got)
+	}
+	s.Replica.StartsAgain = "etcd does not come up"
+	if got := headline(s, time.Now()); !strings.HasSuffix(got, "starts again: etcd does not come up") ||
+		strings.Contains(got, "hands over") {
+		t.Errorf("by itself: %q", got)
+	}
+}
+
 func TestTheStatusSaysWhatTheArchiveTakes(t *testing.T) {
 	if got := archiveText(&status.Archives{Count: 2, Bytes: 300 << 20,
 		Kept: "no archive is purged: a restore is in force"}); got != "2 archived directories take 300 MiB; no "+
