@@ -467,7 +467,8 @@ func TestWithoutABundleLeavesOfAFormerCAServe(t *testing.T) {
 	r := testRequest(t, knows)
 	mustEnsure(t, r)
 	r.Bundle, r.Former = works, []*Bundle{knows}
-	if _, err := ensure(r, cutDisk(len(sharedNames)-1, false)); !errors.Is(err, errCut) { // the signer's key was the same
+	cut := cutDisk(len(sharedNames)-1, false) // the signer's key was the same
+	if _, err := ensure(r, cut); !errors.Is(err, errCut) {
 		t.Fatal(err)
 	}
 	r.Bundle = nil

@@ -292,7 +292,9 @@ func TestNobodyWaitsForADiskThatStandsStill(t *testing.T) {
 	if took := time.Since(begun); took > 2*closePatience || took < closePatience/2 {
 		t.Errorf("Close took %s", took)
 	}
-	f, err := os.OpenFile(pipe, os.O_RDONLY|syscall.O_NONBLOCK, 0) // lets it go
+	// Lets it go. It is open for writing, too: the writer may come to its file only now, and a pipe that has no writer
+	// is at its end at once.
+	f, err := os.OpenFile(pipe, os.O_RDWR|syscall.O_NONBLOCK, 0)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -115,8 +115,8 @@ func (f *Flags) Load() (*replica.Cluster, error) {
 	return c, err
 }
 
-// LoadWithKey is Load for a command that opens or seals the bundle, or gives the document to masters: a key that the document itself holds is refused for
-// a bucket of Google's, which --record may name.
+// LoadWithKey is Load for a command that opens or seals the bundle, or gives the document to masters: a key that the
+// document itself holds is refused for a bucket of Google's, which --record may name.
 func (f *Flags) LoadWithKey() (*replica.Cluster, error) {
 	c, err := f.Load()
 	if err != nil {
