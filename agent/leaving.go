@@ -43,15 +43,15 @@ func (l *leaving) handOver(ctx context.Context) {
 	}
 }
 
-// unable: the member does not run, or knows of no leader. Nothing can be handed over or written, and the apiserver
+// unable: the member has ended, or knows of no leader. Nothing can be handed over or written, and the apiserver
 // answers nobody, but that of a learner whose etcd crashes: it uses other members, and is stopped as soon.
 func (l *leaving) unable(ctx context.Context) bool {
 	m := l.startedMember()
 	if m == nil {
 		return false
 	}
-	if !etcdRuns(l.supervisor) {
-		return true
+	if exit, ended := l.supervisor.Exited(etcdName); ended && !exit.Asked && !etcdRuns(l.supervisor) {
+		return true // one that is being started for the first time is on its way
 	}
 	s, err := m.Status(ctx)
 	return err == nil && s.MemberID != 0 && s.Leader == 0
