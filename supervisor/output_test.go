@@ -388,8 +388,9 @@ func TestAPanicsFirstLineIsTheReason(t *testing.T) {
 	for text, want := range map[string]string{
 		"":             "",
 		"one\ntwo\n\n": "two",
-		"{\"level\":\"fatal\",\"msg\":\"failed to commit tx\"}\n{\"level\":\"info\",\"msg\":\"established a connection\"}": "failed to commit tx",
-		"E1127 20:32:08.673284 79 server.go:328] lost it\nunknown flag: --x":                                               "unknown flag: --x",
+		"{\"level\":\"fatal\",\"msg\":\"failed to commit tx\"}\n" +
+			"{\"level\":\"info\",\"msg\":\"established a connection\"}": "failed to commit tx",
+		"E1127 20:32:08.673284 79 server.go:328] lost it\nunknown flag: --x": "unknown flag: --x",
 		"E1127 20:32:08.673284 79 server.go:328] lost it\n" + strings.Repeat("I1127 20:32:08.673284 79 s.go:3] well\n",
 			errorWithin+1): "I1127 20:32:08.673284 79 s.go:3] well",
 		"log\npanic: no such member\n\ngoroutine 1 [running]:\nmain.main()\n\tmain.go:18 +0x5e\n":                     "panic: no such member",

@@ -259,7 +259,8 @@ func TestWriteFilesPutsEachInPlaceInItsOrder(t *testing.T) {
 	if n, err := WriteFiles(nil); n != 0 || err != nil {
 		t.Errorf("no file: %d, %v", n, err)
 	}
-	a, b := File{at("a"), []byte("1"), nil, 0o640}, File{at("folder/b"), []byte("2"), &Owner{os.Getuid(), os.Getgid()}, 0o600}
+	a, b := File{at("a"), []byte("1"), nil, 0o640}, File{at("folder/b"), []byte("2"), &Owner{os.Getuid(), os.Getgid()},
+		0o600}
 	c := File{at("c"), []byte("3"), nil, 0o600}
 	if n, err := WriteFiles([]File{a, b, c}); n != 3 || err != nil {
 		t.Fatalf("%d, %v", n, err)

@@ -274,7 +274,7 @@ func (e Event) Important() bool {
 	case Ready, Stopping, Stopped, Restarting, Waiting, Resumed, Joined, Silent, Heard, LastWords, Dropped, Gone:
 		return true
 	case Began:
-		return e.Before.IsZero()
+		return e.Subject == "" // what the report before said is in the text of the end
 	case Did:
 		return !slices.Contains(onTheWay, e.Subject)
 	case Leads:

@@ -67,8 +67,8 @@ func TestHowAnEndIsTold(t *testing.T) {
 			"ended between 06:01:00 and 06:01:02 UTC without being asked to: power lost, killed or crashed. Its next " +
 				"boot began at 06:02:00 UTC, as another VM: instance 3 in place of 2"},
 		"nobody noticed": {func(b []Batch) { b[0].Events[1].Kind, b[2].InstanceID = Heard, "2" }, at(2),
-			"ended between 06:00:02 and 06:02:00 UTC without being asked to: power lost, killed or crashed. Its next boot " +
-				"began at 06:02:00 UTC"},
+			"ended between 06:00:02 and 06:02:00 UTC without being asked to: power lost, killed or crashed. Its next " +
+				"boot began at 06:02:00 UTC"},
 		"in order": {func(b []Batch) {
 			b[1].Events = []Event{said(at(40), Stopping, "", ""), said(at(50), Stopped, "", "")}
 			b[2].InstanceID = "2"
@@ -127,7 +127,8 @@ func TestHowAnEndIsTold(t *testing.T) {
 
 // A boot that runs on beside its successor, after a host error, is no end of that.
 func TestAFormerBootThatRunsOnEndsOnce(t *testing.T) {
-	batches := append(wasShot(), batchOf(placeB, "2", "y", said(at(140), Waiting, "superseded", "waits, superseded: it is")),
+	batches := append(wasShot(), batchOf(placeB, "2", "y",
+		said(at(140), Waiting, "superseded", "waits, superseded: it is")),
 		batchOf(placeB, "3", "z", said(at(150), Ready, "", "is ready")),
 		batchOf(placeB, "2", "y", said(at(160), Resumed, "superseded", "")))
 	ends := Ends(batches, t0)
@@ -139,7 +140,8 @@ func TestAFormerBootThatRunsOnEndsOnce(t *testing.T) {
 // A paragraph says what was wrong, what was done about it and why, and when the replica was whole.
 func TestTheWholeOfAnEnd(t *testing.T) {
 	batches := wasShot()
-	batches[1].Events = []Event{said(at(1), Ready, "", ""), said(at(40), Waiting, "no-room", "waits, no-room: it is full."),
+	batches[1].Events = []Event{said(at(1), Ready, "", ""),
+		said(at(40), Waiting, "no-room", "waits, no-room: it is full."),
 		said(at(41), Waiting, "alone", "waits, alone: nobody answers"), said(at(42), Resumed, "alone", "")}
 	batches[2].Events = append(batches[2].Events,
 		said(at(123), Did, "remove member", "removed a former member: its disk is gone"),
@@ -148,18 +150,21 @@ func TestTheWholeOfAnEnd(t *testing.T) {
 		said(at(126), Joined, "m", "its member m is a voter"), said(at(130), Ready, "", ""),
 		said(at(200), Did, "remove member", "removed a former member: of another"))
 	e := Ends(batches, t0)[0]
-	want := e.Text() + ", with an empty disk. At its end it waited: no-room: it is full. It removed a former member: its disk " +
-		"is gone; it put its former etcd directory away. It was a voter at 06:02:06 and ready at 06:02:10 UTC, 1m8s after its end."
+	want := e.Text() + ", with an empty disk. At its end it waited: no-room: it is full. It removed a former member: " +
+		"its disk is gone; it put its former etcd directory away. It was a voter at 06:02:06 and ready " +
+		"at 06:02:10 UTC, 1m8s after its end."
 	if got := e.Whole("with an empty disk"); got != want {
 		t.Errorf("%q\nwant %q", got, want)
 	}
 	batches[0].Events[1].Kind = Heard
-	if got := Ends(batches, t0)[0].Whole(""); !strings.HasSuffix(got, "ready at 06:02:10 UTC, 10s after that boot began.") {
+	if got := Ends(batches, t0)[0].Whole(""); !strings.HasSuffix(got,
+		"ready at 06:02:10 UTC, 10s after that boot began.") {
 		t.Errorf("nobody noticed: %q", got)
 	}
 	batches[2].Events = batches[2].Events[:1]
 	if got := Ends(batches, t0)[0].Whole(""); !strings.HasSuffix(got,
-		"in place of 2. At its end it waited: no-room: it is full. It was not ready since: `quorate health` says how it is.") {
+		"in place of 2. At its end it waited: no-room: it is full. "+
+			"It was not ready since: `quorate health` says how it is.") {
 		t.Errorf("%q", got)
 	}
 }

@@ -19,8 +19,8 @@ var fields = join(map[shape]string{
 		readySeconds reportAge restart restarts revision running saving seconds size snapshots start started step
 		stored survives term times tookSeconds totalBytes uptimeSeconds wanted watch well withdraws withdrawn writes
 		replicas closing row`,
-	moment: `answerWithin at beat bootedAgain created daily due duration election heartbeat hourly interval noneSince notAfter pass
-		pinned recordRead renewed since startWithin time turn until`,
+	moment: `answerWithin at beat bootedAgain created daily due duration election heartbeat hourly interval noneSince notAfter
+		pass pinned recordRead renewed since startWithin time turn until`,
 	name: `act apiVersion class cluster component elected etcd etcdVersion go holder keepZones kernel kind
 		kubernetes leader leaderRow level name newest outcome phase project quorate region replica role row runtimeUnit
 		dataDisk down standing state type unit version waits writesWith zone`,
