@@ -219,7 +219,11 @@ func Run(ctx context.Context, cfg Config) (err error) {
 	defer status.ServeMetrics(cfg.Log, cfg.MetricsAddress, status.Metrics(a.report))()
 	defer a.reporter.Keep()()
 	stopChildren := a.superviseChildren(ctx)
-	defer func() { err = errors.Join(err, stopChildren(err)) }()
+	defer func() {
+		unstopped := stopChildren(err)
+		a.reporter.NoteStopped(unstopped)
+		err = errors.Join(err, unstopped)
+	}()
 	err = a.liveUntilEnded(ctx)
 	if ctx.Err() != nil && !errors.Is(err, ErrStartAgain) {
 		a.pacer.forget() // an orderly end is not counted as a crash

@@ -83,13 +83,13 @@ func TestReportedEventsAreToldAtTheNodeWithinBounds(t *testing.T) {
 	now := time.Now()
 	e.TellReported([]report.Event{{At: now, Kind: report.Row, Text: "row x holds"},
 		{At: now, Kind: report.ComponentState, Text: "etcd is ready"},
-		{At: now, Kind: report.ComponentState, Text: "etcd is ready, started again: exit code 1"},
+		{At: now, Kind: report.StartedAgain, Text: "etcd is ready, started again: exit code 1"},
 		{At: now, Kind: report.Silent, Text: "hears nothing of master-b any more"}, {At: now, Kind: report.Ready}})
 	var got []string
 	for _, n := range e.queue {
 		got = append(got, fmt.Sprintf("%s %t", n.reason, n.warning))
 	}
-	if want := []string{"MasterComponent true", "MasterSilent true", "MasterReady false"}; !slices.Equal(got, want) {
+	if want := []string{"MasterStartedAgain true", "MasterSilent true", "MasterReady false"}; !slices.Equal(got, want) {
 		t.Errorf("%q, want %q", got, want)
 	}
 	if first, second := eventOf(e.queue[0], "m"), eventOf(e.queue[1], "m"); first.Name == second.Name {

@@ -56,6 +56,8 @@ type Reporter struct {
 	outbox report.Outbox
 	// again is when this boot began, where the report before was of another.
 	again time.Time
+	// unstopped is why something that the agent runs could not be stopped.
+	unstopped error
 
 	// What follows is the writer's alone.
 	former  bool // what the report before said is noted
@@ -84,6 +86,24 @@ func (r *Reporter) Note(list ...report.Event) {
 	for _, e := range list {
 		r.outbox.Note(e)
 	}
+}
+
+// NoteStopped says, before the last report, whether what the agent runs could be stopped: err is why not.
+func (r *Reporter) NoteStopped(err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.unstopped = err
+}
+
+// stopped is how a stop ended that was asked for.
+func (r *Reporter) stopped(at time.Time) report.Event {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.unstopped != nil {
+		return report.Event{At: at, Kind: report.Unstopped,
+			Text: report.Clean("could not stop everything that it ran: " + r.unstopped.Error())}
+	}
+	return report.Event{At: at, Kind: report.Stopped, Text: "has stopped in order"}
 }
 
 func (r *Reporter) opened() Store {
@@ -120,7 +140,7 @@ func (r *Reporter) last() {
 	defer cancel()
 	if store := r.opened(); store != nil {
 		if s := r.observeOnce(ctx); s.AskedToStop() {
-			r.Note(report.Event{At: s.At, Kind: report.Stopped, Text: "has stopped in order"})
+			r.Note(r.stopped(s.At))
 		}
 		for r.writeNext(ctx, store, (*report.Outbox).Rest) {
 		}

@@ -120,12 +120,17 @@ func (w *world) said() string {
 
 func reporting(t *testing.T, k *keptReports) (w *world, stop func()) {
 	t.Helper()
+	w, r := reporter(k)
+	return w, r.Keep()
+}
+
+func reporter(k *keptReports) (*world, *Reporter) {
 	self := replica.Identity{Place: replica.Place{Zone: "us-central1-a", Name: "master-a"}, InstanceID: "101",
 		BootID: "boot1"}
-	w = &world{now: status.Status{Replica: status.Replica{Identity: self, Phase: "identity"}}}
+	w := &world{now: status.Status{Replica: status.Replica{Identity: self, Phase: "identity"}}}
 	r := NewReporter(slog.New(slog.NewTextHandler(w, nil)), "v1", w.gather, func([]report.Event) {})
 	r.Open(k)
-	return w, r.Keep()
+	return w, r
 }
 
 // eventually waits for a condition that another goroutine brings about.
@@ -158,6 +163,22 @@ func TestAChangeIsReportedWithinTwoSeconds(t *testing.T) {
 	if got := k.story(); !strings.Contains(got, "its agent began: instance 101, boot boot1") ||
 		!strings.Contains(got, "has stopped in order") {
 		t.Errorf("no beginning or no end in %q", got)
+	}
+}
+
+// What hangs is not said to have stopped in order: the boot that follows finds last words without an orderly end.
+func TestAStopThatLeavesAProcessIsNotInOrder(t *testing.T) {
+	t.Parallel()
+	k := &keptReports{}
+	w, r := reporter(k)
+	stop := r.Keep()
+	eventually(t, "a first report", func() bool { return k.last().InstanceID == "101" })
+	w.becomes(func(s *status.Status) { s.Replica.Phase = "stopping" })
+	r.NoteStopped(errors.New("stop etcd: it does not end"))
+	stop()
+	if got := k.story(); strings.Contains(got, "has stopped in order") ||
+		!strings.Contains(got, "could not stop everything that it ran: stop etcd: it does not end") {
+		t.Errorf("told is %q", got)
 	}
 }
 

@@ -14,6 +14,8 @@ type End struct {
 	replica.Place
 	// Asked is when it was asked to stop, Stopped when it said that it had. Zero: never.
 	Asked, Stopped time.Time
+	// Unstopped is what it said of something that it could not stop.
+	Unstopped string
 	// Last is the last sign of it, and Noticed when another first did not hear of it; zero: nobody noticed.
 	Last, Noticed time.Time
 	// Next is when the next boot began, InstanceID the instance that ended, and NextInstance that of the next boot.
@@ -79,11 +81,13 @@ func (e *End) ended(events []Event) {
 		e.Last = later(e.Last, happened.At)
 		switch {
 		case happened.Kind == Began && happened.Subject == "": // the agent alone was started again
-			e.Asked, e.Stopped, e.Waits = time.Time{}, time.Time{}, nil
+			e.Asked, e.Stopped, e.Unstopped, e.Waits = time.Time{}, time.Time{}, "", nil
 		case happened.Kind == Stopping:
 			e.Asked = happened.At
 		case happened.Kind == Stopped:
 			e.Stopped = happened.At
+		case happened.Kind == Unstopped:
+			e.Unstopped = happened.Text
 		case happened.Kind == Waiting:
 			e.Waits = append(slices.DeleteFunc(e.Waits, about(happened)), waitText(happened))
 		case happened.Kind == Resumed:
@@ -151,6 +155,9 @@ func (e End) Text() string {
 	switch {
 	case !e.Stopped.IsZero() && !e.Asked.IsZero():
 		text = fmt.Sprintf("stopped in order, as it was asked to at %s.", clock(e.Asked))
+	case !e.Asked.IsZero() && e.Unstopped != "":
+		text = fmt.Sprintf("ended %s; it was asked to stop at %s, and %s.", e.when(), clock(e.Asked),
+			strings.TrimSuffix(e.Unstopped, "."))
 	case !e.Asked.IsZero():
 		text = fmt.Sprintf("ended %s; it was asked to stop at %s, and was not seen to finish that.", e.when(),
 			clock(e.Asked))

@@ -3,7 +3,6 @@ package report
 import (
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/quorate/quorate/internal/replica"
@@ -17,11 +16,13 @@ const (
 	// Began: an agent has begun. Its text has what the report before it said.
 	Began Kind = "began"
 	// Phase: the boot has come to another phase. Ready: it is done. Stopping: the replica was asked to stop.
-	// Stopped: it has stopped. Restarting: its agent ends without being asked to, and is started again.
+	// Stopped: it has stopped. Unstopped: it ends, but something that it runs could not be stopped. Restarting: its
+	// agent ends without being asked to, and is started again.
 	Phase      Kind = "phase"
 	Ready      Kind = "ready"
 	Stopping   Kind = "stopping"
 	Stopped    Kind = "stopped"
+	Unstopped  Kind = "unstopped"
 	Restarting Kind = "restarting"
 	// Place: the replica has another incarnation.
 	Place Kind = "place"
@@ -31,16 +32,20 @@ const (
 	// Row: another row of the membership's table holds. Did: an act was taken, its subject.
 	Row Kind = "row"
 	Did Kind = "did"
-	// Joined: the own member is what it was not: learner or voter. Leads: another member leads etcd.
-	Joined Kind = "joined"
-	Leads  Kind = "leads"
-	// Elected: a process of the replica leads, or does not lead any more, with the lease that is the subject.
-	Elected Kind = "elected"
+	// Joined: the own member is what it was not: learner or voter. Leads: it leads etcd, or knows of no leader.
+	// Follows: another member leads.
+	Joined  Kind = "joined"
+	Leads   Kind = "leads"
+	Follows Kind = "follows"
+	// Elected: a process of the replica leads with the lease that is the subject. Unelected: it does not any more.
+	Elected   Kind = "elected"
+	Unelected Kind = "unelected"
 	// Silent and Heard: the leader does not hear of a member, its subject, or hears of it again.
 	Silent Kind = "silent"
 	Heard  Kind = "heard"
-	// ComponentState: a process, its subject, came into another state or was started again.
+	// ComponentState: a process, its subject, came into another state. StartedAgain: it was started again.
 	ComponentState Kind = "component"
+	StartedAgain   Kind = "startedAgain"
 	// LastWords: what the boot before this one left of its logs on the data disk. Its subject is whose log it is.
 	LastWords Kind = "words"
 	// Dropped: events were not written, because there were too many.
@@ -173,7 +178,7 @@ func memberChanges(before, after Report, add adder) {
 	case now.ID != "" && now.ID == after.Member:
 		add(Leads, now.Name, "leads etcd")
 	case now.ID != "":
-		add(Leads, now.Name, follows+"%s, which leads etcd", now.Name)
+		add(Follows, now.Name, "follows %s, which leads etcd", now.Name)
 	}
 	for _, m := range after.Members {
 		if m.Heard == nil || m.ID == after.Member || !m.Started {
@@ -223,9 +228,6 @@ func rowChanges(before, after Report, add adder) {
 	}
 }
 
-// startedAgain is in the text of an event of a component that was.
-const startedAgain = ", started again"
-
 func componentChanges(before, after Report, add adder) {
 	for _, c := range after.Components {
 		i := slices.IndexFunc(before.Components, func(b Component) bool { return b.Name == c.Name })
@@ -236,23 +238,17 @@ func componentChanges(before, after Report, add adder) {
 		if c.State == was.State && c.Restarts == was.Restarts {
 			continue
 		}
-		text := c.Name + " is " + c.StateText()
+		kind, text := ComponentState, c.Name+" is "+c.StateText()
 		starts := c.State == "starting" || c.State == "waiting" // that it is not up yet is no news
 		if c.Restarts > was.Restarts && c.State != "stopped" {
-			text, starts = text+startedAgain, false
+			kind, text, starts = StartedAgain, text+", started again", false
 		}
 		if c.Reason != "" && !starts {
 			text += ": " + c.Reason
 		}
-		add(ComponentState, c.Name, "%s", text)
+		add(kind, c.Name, "%s", text)
 	}
 }
-
-// notLeading begins the text of an election that was lost, and follows that of one that another has won.
-const (
-	notLeading = "does not see itself lead "
-	follows    = "follows "
-)
 
 func electionChanges(before, after Report, add adder) {
 	for _, lease := range after.Elected {
@@ -262,7 +258,7 @@ func electionChanges(before, after Report, add adder) {
 	}
 	for _, lease := range before.Elected {
 		if !slices.Contains(after.Elected, lease) {
-			add(Elected, lease, notLeading+"%s any more", lease)
+			add(Unelected, lease, "does not see itself lead %s any more", lease)
 		}
 	}
 }
@@ -271,18 +267,13 @@ func electionChanges(before, after Report, add adder) {
 // membership, who leads, and what was started again. What repeats while all is well is not, nor a step on the way.
 func (e Event) Important() bool {
 	switch e.Kind {
-	case Ready, Stopping, Stopped, Restarting, Waiting, Resumed, Joined, Silent, Heard, LastWords, Dropped, Gone:
+	case Ready, Stopping, Stopped, Unstopped, Restarting, Waiting, Resumed, Joined, Leads, Elected, Silent, Heard,
+		StartedAgain, LastWords, Dropped, Gone:
 		return true
 	case Began:
 		return e.Subject == "" // what the report before said is in the text of the end
 	case Did:
 		return !slices.Contains(onTheWay, e.Subject)
-	case Leads:
-		return !strings.HasPrefix(e.Text, follows)
-	case Elected:
-		return !strings.HasPrefix(e.Text, notLeading)
-	case ComponentState:
-		return strings.Contains(e.Text, startedAgain)
 	}
 	return false
 }

@@ -44,7 +44,7 @@ func TestEachChangeIsAnEvent(t *testing.T) {
 		"a promotion": {func(b, _ *Report) { b.Members[0].Role = "learner" },
 			[]string{"joined its member a1 is a voter"}},
 		"another leads": {func(_, a *Report) { a.Members[0].Leader, a.Members[1].Leader = false, true },
-			[]string{"leads follows us-central1-b.master-b, which leads etcd"}},
+			[]string{"follows follows us-central1-b.master-b, which leads etcd"}},
 		"it leads": {func(b, _ *Report) { b.Members[0].Leader, b.Members[1].Leader = false, true },
 			[]string{"leads leads etcd"}},
 		"nobody leads": {func(_, a *Report) { a.Members[0].Leader = false },
@@ -63,15 +63,15 @@ func TestEachChangeIsAnEvent(t *testing.T) {
 			a.Components[1].State, a.Components[1].Reason = "starting", "connection refused"
 		}, []string{"component kube-apiserver is starting"}},
 		"an election": {func(b, a *Report) { b.Elected, a.Elected = []string{"quorate"}, []string{"kube-scheduler"} },
-			[]string{"elected leads kube-scheduler", "elected does not see itself lead quorate any more"}},
+			[]string{"elected leads kube-scheduler", "unelected does not see itself lead quorate any more"}},
 		"another row": {func(_, a *Report) { a.Row = "replace-broken" }, []string{"row row replace-broken holds"}},
 		"a crash": {func(_, a *Report) {
 			a.Components[1] = Component{Name: "kube-apiserver", State: "starting",
 				Restarts: 1, Reason: "exit code 255"}
 		},
-			[]string{"component kube-apiserver is starting, started again: exit code 255"}},
+			[]string{"startedAgain kube-apiserver is starting, started again: exit code 255"}},
 		"a crash between two observations": {func(_, a *Report) { a.Components[1].Restarts = 1 },
-			[]string{"component kube-apiserver is ready, started again"}},
+			[]string{"startedAgain kube-apiserver is ready, started again"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			before, after := ready(t0), ready(t0.Add(time.Second))

@@ -77,6 +77,11 @@ func TestHowAnEndIsTold(t *testing.T) {
 			b[1].Events[1], b[2].InstanceID = said(at(40), Stopping, "", ""), "2"
 		}, at(62), "ended between 06:00:40 and 06:01:02 UTC; it was asked to stop at 06:00:40 UTC, and was not seen to " +
 			"finish that. Its next boot began at 06:02:00 UTC"},
+		"asked, and something hung": {func(b []Batch) {
+			b[1].Events[1], b[2].InstanceID = said(at(40), Stopping, "", ""), "2"
+			b[1].Events = append(b[1].Events, said(at(55), Unstopped, "", "could not stop everything that it ran: etcd"))
+		}, at(62), "ended between 06:00:55 and 06:01:02 UTC; it was asked to stop at 06:00:40 UTC, and could not stop " +
+			"everything that it ran: etcd. Its next boot began at 06:02:00 UTC"},
 		"its agent was started again after a stop": {func(b []Batch) {
 			b[1].Events = []Event{said(at(20), Stopping, "", ""), said(at(30), Stopped, "", ""),
 				said(at(40), Began, "", "")}
@@ -187,15 +192,15 @@ func TestBriefLeavesOutWhatGoesWithoutSaying(t *testing.T) {
 		{line(Waiting, notUpYet, "it has just started"), false}, {line(Resumed, notUpYet, "it is up"), false},
 		{line(Row, "join", "row join holds"), false}, {line(Did, "mark adding", "noted"), false},
 		{line(Place, "", "has incarnation 1"), false}, {line(ComponentState, "etcd", "etcd is starting"), false},
-		{line(Leads, "b", "follows b, which leads etcd"), false},
-		{line(Elected, "quorate", "does not see itself lead quorate any more"), false},
+		{line(Follows, "b", "follows b, which leads etcd"), false},
+		{line(Unelected, "quorate", "does not see itself lead quorate any more"), false},
 		{line(Silent, "b", "hears nothing of b"), false}, {moment, false},
 		{line(Did, "archive", "put away"), true}, {line(Waiting, "no-quorum", "waits, no-quorum"), true},
 		{line(Joined, "a", "is a voter"), true}, {line(Ready, "", "is ready"), true}, {former, false},
 		{later(hour, line(Waiting, notUpYet, "it is down")), true},
 		{later(hour+aPause+1, line(Resumed, notUpYet, "it is up")), true},
 		{line(Leads, "", "knows of no etcd leader"), true}, {line(Elected, "quorate", "leads quorate"), true},
-		{line(ComponentState, "etcd", "etcd is ready, started again"), true},
+		{line(StartedAgain, "etcd", "etcd is ready, started again"), true},
 		{line(Restarting, "", "stops its processes and starts again"), true}, {line(Gone, "", "ended"), true},
 		{line(Silent, "b", "hears nothing of b"), true},
 		// The story begins in the middle of a wait that comes back again and again, and ends in one.
