@@ -139,8 +139,10 @@ func showLosses(w io.Writer, s status.Status) {
 	}
 	for _, c := range s.Components {
 		if c.OutputDropped > 0 {
-			fmt.Fprintf(w, "\n%s\n", counted(c.OutputDropped, "byte of the log of "+c.Name+" was dropped",
-				"bytes of the log of "+c.Name+" were dropped"))
+			fmt.Fprintln(w)
+			terminal.PrintText(w, "", counted(c.OutputDropped, "byte of the log of "+c.Name+" was dropped",
+				"bytes of the log of "+c.Name+" were dropped")+" since the agent began: the log could not be written, "+
+				"or not in time (a full or slow disk). The agent's log says when.")
 		}
 	}
 }

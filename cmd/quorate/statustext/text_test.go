@@ -58,7 +58,7 @@ func TestOneThingIsNotSeveral(t *testing.T) {
 	Show(&b, Shown{Status: s}, now)
 	for _, want := range []string{"\n1 archived directory takes 138 MiB\n", "\n1 line of the agent's log was dropped\n",
 		"\n1 certificate; the first to expire is etcd-peer, on 2026-11-24, in 1 day\n",
-		"\n1 byte of the log of etcd was dropped\n", "1 of 1 object in place, 0 ready"} {
+		"\n1 byte of the log of etcd was dropped since the agent began: ", "1 of 1 object in place, 0 ready"} {
 		if !strings.Contains(b.String(), want) {
 			t.Errorf("no %q in:\n%s", want, b.String())
 		}
