@@ -125,13 +125,14 @@ var catalog = []entry{
 	{name: ReplicaNotHeard, level: Warn, here: []string{VMMissing, VMNotRunning}},
 	{name: ReplicaHasNoReport, level: Warn, here: []string{VMMissing, VMNotRunning}, anywhere: []string{NoReports}},
 	{name: "peers-do-not-connect", level: Warn, anywhere: absent},
-	{name: ReplicaIsCutOff, level: Warn, here: []string{"peers-do-not-connect"}},
 	{name: "agent-crash-looping", level: Warn, here: join(badDisk, badPlace, badKeys, noRecord,
 		[]string{"document-refused", "program-unusable"})},
 	// The member.
 	{name: "needed-but-broken", level: Warn, here: badDisk},
 	{name: "etcd-does-not-stay-up", level: Warn, here: join(badDisk, badPlace, []string{"needed-but-broken"})},
 	{name: "step-failed", level: Warn, here: join(badDisk, noRecord, badKeys), anywhere: absent},
+	{name: ReplicaIsCutOff, level: Warn, here: join(badDisk, badPlace, []string{"peers-do-not-connect",
+		"agent-crash-looping", "needed-but-broken", "etcd-does-not-stay-up"})},
 	// An end, and the quorum.
 	{name: "restore-unfit", level: Broken},
 	{name: "source-gone", level: Broken},

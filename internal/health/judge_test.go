@@ -288,6 +288,22 @@ func TestVerdicts(t *testing.T) {
 			f.waits("b", "peers-do-not-connect")
 		}, Degraded, 0, "us-central1-a us-central1-c", "a", "peers-do-not-connect b [replica-cut-off b]",
 			"master-b: quorate status"},
+		"etcd has ended for want of room": {func(f *Facts) {
+			f.dies("b", "a")
+			f.leaderless("b")
+			f.of("b").Age = 2 * time.Second
+			f.of("b").Components[0].State = "backoff"
+			f.waits("b", "no-room", "disk-nearly-full")
+		}, Degraded, 0, "us-central1-a us-central1-c", "a", "no-room b [disk-nearly-full b; component-down b]",
+			"master-b: quorate status"},
+		"etcd is started once more for want of room": {func(f *Facts) {
+			f.dies("b", "a")
+			f.leaderless("b")
+			f.of("b").Age = 2 * time.Second
+			f.of("b").Components[0].State = "starting"
+			f.waits("b", "no-room")
+		}, Degraded, 0, "us-central1-a us-central1-c", "a", "no-room b [replica-cut-off b]",
+			"master-b: quorate status"},
 		"a full disk is the cause of all else on its replica": {func(f *Facts) {
 			f.of("b").Ready, f.of("b").Phase, f.of("b").Member, f.of("b").Members = false, "etcd", "", nil
 			f.waits("b", "etcd-does-not-stay-up", "no-room")

@@ -225,10 +225,19 @@ func (j *judgement) stateOf(s report.Sighting, m *report.Member) ReplicaState {
 		return ReplicaStops
 	case !s.Ready:
 		return ReplicaBoots
+	case etcdEnded(s.Report): // nothing of it can be heard, whatever the network does
+		return ReplicaReady
 	case unheard, said && s.Leader().ID == "": // its own report agrees, also where that is the newer one
 		return ReplicaCutOff
 	}
 	return ReplicaReady
+}
+
+// etcdEnded: the replica's etcd does not run, and is none that is being started.
+func etcdEnded(r report.Report) bool {
+	return slices.ContainsFunc(r.Components, func(c report.Component) bool {
+		return c.Name == "etcd" && slices.Contains([]string{"stopped", "waiting", "backoff", "parked"}, c.State)
+	})
 }
 
 // Text is the state with what there is to explain, for a line.
