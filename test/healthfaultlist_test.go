@@ -274,7 +274,7 @@ var injectedFaults = []injectedFault{
 			return err
 		}
 		return c.StartVM(t.Context(), vm)
-	}, story: []string{lostPower, "put its former etcd directory away", isReady}},
+	}, story: []string{lostPower, "put its former etcd directory into archive/", isReady}},
 	{name: "two VMs may write to a disk", inject: restarted(func(_ *testing.T, c *cluster, vm string) error {
 		return c.SetFault(localgce.Compute, localgce.Fault{Who: vm, Kind: "shared", VMs: []string{vm}})
 	}), causes: []string{"data-disk-shared"}, heal: serviceWell(localgce.Compute), story: []string{"data-disk-shared"}},

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -267,6 +268,13 @@ func formerText(s report.Sighting, now time.Time) string {
 	how := "phase " + s.Phase
 	if s.Ready {
 		how = "ready"
+	}
+	var waits []string
+	for _, w := range s.Waits {
+		waits = append(waits, w.Name)
+	}
+	if len(waits) > 0 {
+		how += ", waiting: " + strings.Join(waits, ", ")
 	}
 	return fmt.Sprintf("the report before was written at %s: %s, instance %s, boot %.8s",
 		now.Add(-s.Age).UTC().Format(time.DateTime), how, s.InstanceID, s.BootID)

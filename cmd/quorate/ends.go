@@ -18,23 +18,38 @@ func (f *eventFlags) printEnds(ctx context.Context, w io.Writer, ends []report.E
 	now := time.Now()
 	ends = slices.DeleteFunc(ends, func(e report.End) bool { return f.span.IsAfter(e.At(), now) })
 	v, unread := f.record(ctx)
-	var lines []report.Line
+	lines, told := []report.Line{}, []toldEnd{}
 	for _, e := range ends {
-		lines = append(lines, report.Line{By: e.Place, Event: report.Event{At: e.At(), Kind: report.Gone,
-			Text: e.Whole(diskOf(e, v.Replicas[e.Place]))}})
-	}
-	if err := f.print(w, lines, "No master came back from an end", inLines); err != nil || f.output != "" {
-		return err
+		l := report.Line{By: e.Place, Event: report.Event{At: e.At(), Kind: report.Gone,
+			Text: e.Whole(diskOf(e, v.Replicas[e.Place]))}}
+		lines, told = append(lines, l), append(told, toldEnd{l, e})
 	}
 	text := historyText(v, since)
 	if unread != nil {
 		text = fmt.Sprintf("Whether etcd's history goes on is not known: %s.", unread)
+	}
+	if f.output != "" {
+		return terminal.PrintAs(w, f.output, toldEnds{told, text}, nil)
+	}
+	if err := f.print(w, lines, "No master came back from an end", inLines); err != nil {
+		return err
 	}
 	if text != "" && len(ends) > 0 {
 		fmt.Fprintln(w)
 		terminal.PrintText(w, "", text)
 	}
 	return nil
+}
+
+// toldEnds are the ends as JSON: in words, and what the words are made of.
+type toldEnds struct {
+	Ends    []toldEnd `json:"ends"`
+	History string    `json:"history"`
+}
+
+type toldEnd struct {
+	report.Line
+	End report.End `json:"end"`
 }
 
 // diskOf says which disk the boot after an end had; empty: it took no incarnation, because it went on with its own.

@@ -13,20 +13,35 @@ import (
 type End struct {
 	replica.Place
 	// Asked is when it was asked to stop, Stopped when it said that it had. Zero: never.
-	Asked, Stopped time.Time
+	Asked   time.Time `json:"asked,omitzero"`
+	Stopped time.Time `json:"stopped,omitzero"`
 	// Unstopped is what it said of something that it could not stop.
-	Unstopped string
-	// Last is the last sign of it, and Noticed when another first did not hear of it; zero: nobody noticed.
-	Last, Noticed time.Time
+	Unstopped string `json:"unstopped,omitempty"`
+	// Last is the last sign of it, and Noticed when another first did not hear of its etcd any more, as far as that was
+	// its end; zero: nobody noticed.
+	Last    time.Time `json:"last,omitzero"`
+	Noticed time.Time `json:"noticed,omitzero"`
 	// Next is when the next boot began, InstanceID the instance that ended, and NextInstance that of the next boot.
-	Next                     time.Time
-	InstanceID, NextInstance string
+	Next         time.Time `json:"next,omitzero"`
+	InstanceID   string    `json:"instanceID"`
+	NextInstance string    `json:"nextInstance"`
 	// Waits are what it waited for at its end, as its events have it.
-	Waits []string
+	Waits []EndWait `json:"waits,omitempty"`
 	// Did is what the boot that followed took away or put in its place, and why, until it was ready. Voter and Ready
 	// are when the replica was that again; zero: it was not, or it was not noticed.
-	Did          []string
-	Voter, Ready time.Time
+	Did   []string  `json:"did,omitempty"`
+	Voter time.Time `json:"voter,omitzero"`
+	Ready time.Time `json:"ready,omitzero"`
+}
+
+// EndWait is what a replica waited for when it ended, and since when.
+type EndWait struct {
+	Name  string    `json:"name"`
+	Since time.Time `json:"since"`
+	// Text is what its event says.
+	Text string `json:"text"`
+
+	until time.Time // zero: it did not end
 }
 
 // Ends are the ends of all replicas' VMs that were followed by a boot which began at or after since, in time.
@@ -64,7 +79,11 @@ func endsOf(batches []Batch, about replica.Place, since time.Time) (out []End) {
 				e.followed(b.Events)
 			}
 		}
-		e.Noticed = firstSilence(batches, about, e.Last, e.Next)
+		e.Waits = slices.DeleteFunc(e.Waits, func(w EndWait) bool { return !w.until.IsZero() })
+		// Of a replica whose etcd does not run nobody hears anything, long before its end.
+		if !slices.ContainsFunc(e.Waits, func(w EndWait) bool { return w.Name == notUpYet }) {
+			e.Noticed = firstSilence(batches, about, e.Last, e.Next)
+		}
 		if !after.At.Before(since) {
 			out = append(out, e)
 		}
@@ -89,19 +108,30 @@ func (e *End) ended(events []Event) {
 		case happened.Kind == Unstopped:
 			e.Unstopped = happened.Text
 		case happened.Kind == Waiting:
-			e.Waits = append(slices.DeleteFunc(e.Waits, about(happened)), waitText(happened))
+			e.waits(happened)
 		case happened.Kind == Resumed:
-			e.Waits = slices.DeleteFunc(e.Waits, about(happened))
+			if n := e.waitCalled(happened.Subject); n >= 0 {
+				e.Waits[n].until = happened.At
+			}
 		}
 	}
 }
 
-// waitText is a wait as its event has it, without the verb.
-func waitText(e Event) string { return strings.TrimPrefix(e.Text, "waits, ") }
+// waits notes a wait. One that comes back soon after its end has not ended.
+func (e *End) waits(happened Event) {
+	w := EndWait{Name: happened.Subject, Since: happened.At,
+		Text: strings.TrimPrefix(happened.Text, "waits, "+happened.Subject+": ")}
+	if n := e.waitCalled(w.Name); n >= 0 {
+		if before := e.Waits[n]; before.until.IsZero() || w.Since.Sub(before.until) <= aPause {
+			w.Since = before.Since
+		}
+		e.Waits = slices.Delete(e.Waits, n, n+1)
+	}
+	e.Waits = append(e.Waits, w)
+}
 
-// about finds what is said of the wait that an event is about.
-func about(e Event) func(string) bool {
-	return func(text string) bool { return strings.HasPrefix(text, e.Subject+":") }
+func (e *End) waitCalled(name string) int {
+	return slices.IndexFunc(e.Waits, func(w EndWait) bool { return w.Name == name })
 }
 
 // followed takes in some events of the boot that followed.
@@ -152,6 +182,9 @@ func (e End) At() time.Time {
 // Text says for a person how it ended, after the replica's name.
 func (e End) Text() string {
 	text := "ended " + e.when() + " without being asked to: power lost, killed or crashed."
+	if e.InstanceID != e.NextInstance {
+		text = "ended " + e.when() + " without being asked to: power lost, killed, crashed, or its VM was deleted."
+	}
 	switch {
 	case !e.Stopped.IsZero() && !e.Asked.IsZero():
 		text = fmt.Sprintf("stopped in order, as it was asked to at %s.", clock(e.Asked))
@@ -195,12 +228,22 @@ func (e End) Whole(disk string) string {
 	}
 	parts[0] += "."
 	if len(e.Waits) > 0 {
-		parts = append(parts, "At its end it waited: "+sentence(strings.Join(e.Waits, "; ")))
+		parts = append(parts, e.waited())
 	}
 	if len(e.Did) > 0 {
 		parts = append(parts, "It "+sentence(strings.Join(e.Did, "; it ")))
 	}
 	return strings.Join(append(parts, e.again()), " ")
+}
+
+// waited says what it waited for at its end.
+func (e End) waited() string {
+	list := slices.SortedStableFunc(slices.Values(e.Waits), func(a, b EndWait) int { return a.Since.Compare(b.Since) })
+	var texts []string
+	for _, w := range list {
+		texts = append(texts, fmt.Sprintf("%s since %s: %s", w.Name, clock(w.Since), strings.TrimSuffix(w.Text, ".")))
+	}
+	return "At its end it waited: " + sentence(strings.Join(texts, "; "))
 }
 
 func sentence(text string) string { return strings.TrimSuffix(text, ".") + "." }
@@ -217,13 +260,21 @@ func (e End) again() string {
 		clock(e.Ready), e.after())
 }
 
-// after is how long after its end the replica was ready; where that is not known, after the begin of the next boot.
+// after is how long after its end the replica was ready, at least and at most; where that is not known, after the
+// begin of the next boot.
 func (e End) after() string {
-	if e.Stopped.IsZero() && e.Noticed.IsZero() {
-		return e.Ready.Sub(e.Next).Round(time.Second).String() + " after that boot began"
+	since := func(t time.Time) time.Duration { return e.Ready.Sub(t).Round(time.Second) }
+	switch {
+	case e.Stopped.IsZero() && e.Noticed.IsZero():
+		return since(e.Next).String() + " after that boot began"
+	case e.Stopped.IsZero() && since(e.Last)-since(e.Noticed) > exact:
+		return fmt.Sprintf("%s to %s after its end", since(e.Noticed), since(e.Last))
 	}
-	return e.Ready.Sub(e.At()).Round(time.Second).String() + " after its end"
+	return since(e.At()).String() + " after its end"
 }
+
+// exact is how far apart the bounds of an end may be that is told as one time.
+const exact = 2 * time.Second
 
 // firstSilence is when another replica first did not hear of it any more between two times; zero: none noticed. A
 // silence that was over before was none of an end.

@@ -118,7 +118,7 @@ func phaseChanges(before, after Report, add adder) {
 
 // acts says what an act did, for people.
 var acts = map[string]string{
-	"archive": "put its former etcd directory away", "take incarnation": "wrote its incarnation into the record",
+	"archive": "put its former etcd directory into archive/ on its data disk", "take incarnation": "wrote its incarnation into the record",
 	"remove member": "removed a former member", "add learner": "was added to etcd as a learner",
 	"start joined": "started its new member", "start": "started its member on the disk's directory",
 	"seed": "made a new etcd with one member", "form": "wrote that the epoch is formed",

@@ -44,8 +44,8 @@ func TestTheStoryOfAReplicaThatWasShot(t *testing.T) {
 		got = append(got, l.At.Format("05 ")+l.By.Name+" "+l.Text)
 	}
 	want := []string{"01 master-b is ready", "02 master-a hears nothing of it",
-		"02 master-b ended between 06:00:02 and 06:01:02 UTC without being asked to: power lost, killed or crashed. Its " +
-			"next boot began at 06:02:00 UTC, as another VM: instance 3 in place of 2",
+		"02 master-b ended between 06:00:02 and 06:01:02 UTC without being asked to: power lost, killed, crashed, or its VM " +
+			"was deleted. Its next boot began at 06:02:00 UTC, as another VM: instance 3 in place of 2",
 		"00 master-b its agent began", "05 master-a hears of it again", "06 master-b is a voter"}
 	if !slices.Equal(got, want) {
 		t.Errorf("%q\nwant %q", got, want)
@@ -64,8 +64,8 @@ func TestHowAnEndIsTold(t *testing.T) {
 		want   string
 	}{
 		"its report was the last sign": {func(b []Batch) { b[2].Events[0].Before = at(60) }, at(62),
-			"ended between 06:01:00 and 06:01:02 UTC without being asked to: power lost, killed or crashed. Its next " +
-				"boot began at 06:02:00 UTC, as another VM: instance 3 in place of 2"},
+			"ended between 06:01:00 and 06:01:02 UTC without being asked to: power lost, killed, crashed, or its " +
+				"VM was deleted. Its next boot began at 06:02:00 UTC, as another VM: instance 3 in place of 2"},
 		"nobody noticed": {func(b []Batch) { b[0].Events[1].Kind, b[2].InstanceID = Heard, "2" }, at(2),
 			"ended between 06:00:02 and 06:02:00 UTC without being asked to: power lost, killed or crashed. Its next " +
 				"boot began at 06:02:00 UTC"},
@@ -155,9 +155,9 @@ func TestTheWholeOfAnEnd(t *testing.T) {
 		said(at(126), Joined, "m", "its member m is a voter"), said(at(130), Ready, "", ""),
 		said(at(200), Did, "remove member", "removed a former member: of another"))
 	e := Ends(batches, t0)[0]
-	want := e.Text() + ", with an empty disk. At its end it waited: no-room: it is full. It removed a former member: " +
-		"its disk is gone; it put its former etcd directory away. It was a voter at 06:02:06 and ready " +
-		"at 06:02:10 UTC, 1m8s after its end."
+	want := e.Text() + ", with an empty disk. At its end it waited: no-room since 06:00:40 UTC: it is full. It removed " +
+		"a former member: its disk is gone; it put its former etcd directory away. It was a voter at 06:02:06 and ready " +
+		"at 06:02:10 UTC, 1m8s to 1m28s after its end."
 	if got := e.Whole("with an empty disk"); got != want {
 		t.Errorf("%q\nwant %q", got, want)
 	}
@@ -168,9 +168,28 @@ func TestTheWholeOfAnEnd(t *testing.T) {
 	}
 	batches[2].Events = batches[2].Events[:1]
 	if got := Ends(batches, t0)[0].Whole(""); !strings.HasSuffix(got,
-		"in place of 2. At its end it waited: no-room: it is full. "+
+		"in place of 2. At its end it waited: no-room since 06:00:40 UTC: it is full. "+
 			"It was not ready since: `quorate health` says how it is.") {
 		t.Errorf("%q", got)
+	}
+}
+
+// Of an etcd that has ended nobody hears anything: its VM ran on. A wait that comes back again and again is one wait.
+func TestTheEndOfAReplicaThatWasUnwellIsNoSilence(t *testing.T) {
+	batches := wasShot()
+	batches[1].Events = []Event{said(at(1), Ready, "", ""),
+		said(at(40), Waiting, "no-room", "waits, no-room: it is full."), said(at(45), Resumed, "no-room", ""),
+		said(at(50), Waiting, notUpYet, "waits, "+notUpYet+": etcd is down."), said(at(51), Resumed, notUpYet, ""),
+		said(at(52), Waiting, "no-room", "waits, no-room: it is very full."),
+		said(at(53), Waiting, notUpYet, "waits, "+notUpYet+": etcd is down.")}
+	e := Ends(batches, t0)[0]
+	if got := e.Text(); !strings.HasPrefix(got, "ended between 06:00:53 and 06:02:00 UTC without") {
+		t.Error(got)
+	}
+	want := " At its end it waited: no-room since 06:00:40 UTC: it is very full; component-not-ready since 06:00:50 " +
+		"UTC: etcd is down. "
+	if got := e.Whole(""); !strings.Contains(got, want) {
+		t.Errorf("%q\nwant %q", got, want)
 	}
 }
 

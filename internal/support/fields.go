@@ -21,7 +21,7 @@ var fields = join(map[shape]string{
 		replicas closing row`,
 	moment: `answerWithin at beat bootedAgain created daily due duration election heartbeat hourly interval noneSince notAfter
 		pass pinned recordRead renewed since startWithin time turn until`,
-	name: `act apiVersion class cluster component elected etcd etcdVersion go holder keepZones kernel kind
+	name: `act apiVersion class cluster component elected election etcd etcdVersion go holder keepZones kernel kind
 		kubernetes leader leaderRow level name newest outcome phase project quorate region replica role row runtimeUnit
 		dataDisk down standing state type unit version waits writesWith zone`,
 	id:      `bootID clusterID clusterUID diskID id instanceID member memberID projectNumber uid`,

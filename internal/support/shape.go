@@ -35,6 +35,9 @@ var (
 	flagForm   = regexp.MustCompile(`^--?[a-z][a-z0-9-]*`)
 	folderForm = regexp.MustCompile(`^(/[A-Za-z0-9._-]{1,40}){1,12}/?$`)
 	bucketForm = regexp.MustCompile(`^(gs|gcpkms)://[A-Za-z0-9._/-]{1,250}`)
+
+	// releaseForm is of a kernel, of etcd and the like: 6.1.0-38-cloud-amd64, v1.34.2.
+	releaseForm = regexp.MustCompile(`^v?[0-9]{1,4}(\.[0-9]{1,6}){1,3}([-+~.][A-Za-z0-9]{1,12}){0,8}$`)
 )
 
 // longestName is the most that a name or a path has: what is longer is something else.
@@ -48,7 +51,8 @@ func (f *Filter) fits(s shape, v string) (string, bool) {
 		_, durationErr := time.ParseDuration(v)
 		return v, timeErr == nil || durationErr == nil
 	case name:
-		return v, v == "" || f.names[v] || len(v) <= longestName && nameForm.MatchString(v) && !looksRandom(v)
+		called := nameForm.MatchString(v) || releaseForm.MatchString(v)
+		return v, v == "" || f.names[v] || len(v) <= longestName && called && !looksRandom(v)
 	case id:
 		return v, v == "" || idForm.MatchString(v) || uidForm.MatchString(v)
 	case address:

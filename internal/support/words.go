@@ -65,7 +65,9 @@ var (
 		`[0-9]{1,2}(-[a-z])?$`)
 	versionForm  = regexp.MustCompile(`^\*?v?[0-9]{1,4}(\.[0-9]{1,4}){1,3}$|^v[0-9]((alpha|beta)[0-9])?$`)
 	exponentForm = regexp.MustCompile(`^[0-9]\.[0-9]{1,9}e[+-][0-9]{2}$`)
-	splitName    = regexp.MustCompile(`[-_./:*+%]+`)
+	// stampForm is the time in the name of an archive or a file.
+	stampForm = regexp.MustCompile(`^[0-9]{8}T[0-9]{6}Z?$`)
+	splitName = regexp.MustCompile(`[-_./:*+%]+`)
 )
 
 // mixed are parts of names that have digits.
@@ -165,7 +167,8 @@ func (f *Filter) joined(p string) bool {
 	}
 	for _, part := range splitName.Split(p, -1) {
 		switch {
-		case part == "", f.names[part], slices.Contains(mixed, part), versionForm.MatchString(part):
+		case part == "", f.names[part], slices.Contains(mixed, part), versionForm.MatchString(part),
+			stampForm.MatchString(part):
 		case len(part) <= 6 && strings.Trim(part, "0123456789") == "":
 		case !isWord(part):
 			return false

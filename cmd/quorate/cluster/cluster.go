@@ -104,7 +104,8 @@ func (f *Flags) Load() (*replica.Cluster, error) {
 	case errors.Is(err, os.ErrNotExist) && f.IsNamed():
 		return nil, fmt.Errorf("%w; name the document with --config", err)
 	case errors.Is(err, os.ErrNotExist):
-		return nil, fmt.Errorf("%w; name the document with --config; on a master it is known to root", err)
+		return nil, fmt.Errorf("%w; name the document with --config or in %s; on a master it is known to root", err,
+			ConfigVariable)
 	}
 	if err == nil && f.Record != "" {
 		c.Record.URL = f.Record

@@ -29,7 +29,7 @@ func (e momentError) Error() string { return fmt.Sprintf("--%s %q: want %s", e.f
 // AddMoment adds a flag that names a moment. fallback is what counts where it is not given; empty: nothing does. A
 // value that is no moment is refused before anything is done.
 func AddMoment(cmd *cobra.Command, m *Moment, flag, fallback, usage string) {
-	*m = Moment{flag: flag, want: "how long ago, such as 8h or 7d, or a time such as 2026-11-27T20:30:00Z"}
+	*m = Moment{flag: flag, want: "how long ago, such as 8h or 7d, or a time such as 2026-11-27 or 2026-11-27T20:30:00Z"}
 	if fallback != "" {
 		m.want = strings.Replace(m.want, "how long ago", "how far back", 1)
 		cobra.CheckErr(m.Set(fallback))
@@ -93,7 +93,7 @@ func parseAgo(text string) (time.Duration, bool) {
 }
 
 // timeForms are the ways to write a time. All but the first are in UTC, as quorate prints times.
-var timeForms = []string{time.RFC3339, "2006-01-02 15:04", "2006-01-02 15:04:05"}
+var timeForms = []string{time.RFC3339, "2006-01-02 15:04", "2006-01-02 15:04:05", time.DateOnly}
 
 // parseTime reads a time. One that was copied from a list of events has UTC behind it.
 func parseTime(text string) (time.Time, bool) {
@@ -112,16 +112,23 @@ type Span struct{ Since, Until Moment }
 func (s *Span) Add(cmd *cobra.Command, fallback string) {
 	AddMoment(cmd, &s.Since, "since", fallback, "how far back, such as 8h or 7d, or since when, such as "+
 		`"2026-11-27 20:30" in UTC; events are kept for 30 days`)
-	AddMoment(cmd, &s.Until, "until", "", "leave out what is later, in the same forms")
+	AddMoment(cmd, &s.Until, "until", "", "leave out what began later, in the same forms")
 }
 
-// Check refuses a span that ends before it begins.
+// Check refuses a span that ends before it begins, and one that is yet to come.
 func (s *Span) Check(now time.Time) error {
+	if s.Since.At(now).After(now.Add(clocksDiffer)) {
+		return fault.Usage("--since %q: this is in the future; it is %s UTC now", &s.Since,
+			now.UTC().Format(time.DateTime))
+	}
 	if s.Until.Given() && s.Until.At(now).Before(s.Since.At(now)) {
 		return fault.Usage("--until %q: this is before --since %q", &s.Until, &s.Since)
 	}
 	return nil
 }
+
+// clocksDiffer is by how much the clock here may be behind a replica's, whose time a person has copied.
+const clocksDiffer = 10 * time.Minute
 
 // IsAfter reports whether a time is later than the span. Times are printed in seconds: one that is printed as the end
 // is within it.

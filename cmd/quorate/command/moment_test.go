@@ -30,6 +30,7 @@ func TestAMomentIsHowLongAgoOrWhen(t *testing.T) {
 		"2026-11-27T20:30:00Z": "2026-11-27T20:30:00Z", "2026-11-27T20:30:00+02:00": "2026-11-27T18:30:00Z",
 		"2026-11-27 20:30": "2026-11-27T20:30:00Z", "2026-11-27 20:30:05": "2026-11-27T20:30:05Z",
 		"2026-11-27 20:30:05 UTC": "2026-11-27T20:30:05Z", // as it is printed
+		"2026-11-27":              "2026-11-27T00:00:00Z",
 	} {
 		s, err := span("--since", text)
 		if err != nil || s.Since.At(noon).UTC().Format(time.RFC3339) != want {
@@ -40,12 +41,12 @@ func TestAMomentIsHowLongAgoOrWhen(t *testing.T) {
 
 func TestWhatIsNoMomentIsRefused(t *testing.T) {
 	for _, text := range []string{"", "1w", "d", "0s", "0d", "-1h", "-1d", "1d-2h", "12h1d", "1d1d", "yesterday",
-		"2026-11-27", "2026-13-27 20:30", "99999d999999h", "999999d", "20:30"} {
+		"2026-13-27", "2026-13-27 20:30", "99999d999999h", "999999d", "20:30"} {
 		var usage *fault.UsageError
 		for flag, ago := range map[string]string{"since": "how far back", "until": "how long ago"} {
 			_, err := span("--"+flag, text)
 			want := "--" + flag + ` "` + text + `": want ` + ago + ", such as 8h or 7d, or a time such as " +
-				"2026-11-27T20:30:00Z"
+				"2026-11-27 or 2026-11-27T20:30:00Z"
 			if !errors.As(err, &usage) || err.Error() != want {
 				t.Errorf("--%s %q: %v; want %s", flag, text, err, want)
 			}
@@ -64,6 +65,8 @@ func TestASpanEndsAfterItsBeginning(t *testing.T) {
 		{[]string{"--since", "2026-11-27T20:30:00+01:00"}, "since 2026-11-27 19:30:00 UTC"},
 		{[]string{"--since", "7d", "--until", "8d"}, ""},
 		{[]string{"--until", "2026-11-27 11:59"}, ""},
+		{[]string{"--since", "2026-11-28 12:09"}, "since 2026-11-28 12:09:00 UTC"}, // a replica's clock is ahead
+		{[]string{"--since", "2026-11-28 12:11"}, ""},
 	} {
 		s, err := span(c.args...)
 		var usage *fault.UsageError

@@ -114,9 +114,14 @@ func (g *Gathering) Gather(ctx context.Context) (*support.File, error) {
 	}
 	if g.onMaster() {
 		g.addMaster(ctx)
+	} else {
+		g.file.Lacks("status, metrics and logs", errElsewhere)
 	}
 	return g.file, ctx.Err()
 }
+
+// errElsewhere is why only a master's file has what is the master's own.
+var errElsewhere = errors.New(`each master has its own: run "quorate support" there, too, as root`)
 
 // on says where the file was made.
 func (g *Gathering) on() string {
@@ -140,6 +145,7 @@ func (g *Gathering) versions() version.Versions {
 // bucketReading is what the bucket gives.
 type bucketReading struct {
 	observer.Reading
+	batches    []report.Batch
 	lines      []report.Line
 	linesErr   error
 	record     record.View
@@ -161,7 +167,7 @@ func (g *Gathering) readBucket(ctx context.Context) *bucketReading {
 		out.Endpoint = o.Endpoint.Ask(ctx)
 	}
 	batches, err := o.Reports.Events(ctx, g.Since.Add(-observer.LongestBatch))
-	out.lines, out.linesErr = report.Lines(batches, g.Since), err
+	out.batches, out.lines, out.linesErr = batches, report.Lines(batches, g.Since), err
 	out.record, out.recordErr = o.Record.View(ctx)
 	out.snapshots, out.snapsErr = o.Record.Snapshots(ctx)
 	return out
@@ -221,6 +227,12 @@ func (g *Gathering) names(r *bucketReading) (out []string) {
 	}
 	for _, p := range r.record.Places() {
 		add(p)
+		for _, i := range r.record.Replicas[p] {
+			out = append(out, i.MemberID.String(), i.InstanceID, i.Disk(), i.BootID)
+		}
+	}
+	for _, b := range r.batches { // their texts have the begin of a boot's id
+		out = append(out, b.InstanceID, b.BootID, b.BootID[:min(len(b.BootID), 8)])
 	}
 	for _, s := range r.Reports {
 		add(s.Place)
