@@ -48,7 +48,11 @@ func Story(batches []Batch, about replica.Place, since time.Time) []Line {
 	// The row changes each time that something else is observed; waits and acts say the same better.
 	out = slices.DeleteFunc(out, func(l Line) bool { return l.Kind == Row })
 	for _, e := range endsOf(batches, about, since) {
-		out = append(out, Line{Event: Event{At: e.At(), Kind: Gone, Text: e.Text()}, By: about})
+		text := e.Text()
+		if len(e.Waits) > 0 { // they may have begun before what a person asks for
+			text += ". " + e.waited()
+		}
+		out = append(out, Line{Event: Event{At: e.At(), Kind: Gone, Text: text}, By: about})
 	}
 	sortLines(out)
 	return out
