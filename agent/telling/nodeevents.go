@@ -77,8 +77,8 @@ func (e *NodeEvents) TellReported(list []report.Event) {
 // reportedEvent is a report's event as one of a Node: its reason is the kind, as Kubernetes spells reasons.
 func reportedEvent(e report.Event) nodeEvent {
 	kind := string(e.Kind)
-	warning := slices.Contains([]report.Kind{report.Waiting, report.Restarting, report.Unstopped, report.Silent,
-		report.StartedAgain}, e.Kind)
+	warning := slices.Contains([]report.Kind{report.Waiting, report.Restarting, report.Silent, report.StartedAgain},
+		e.Kind)
 	return nodeEvent{e.At, "Master" + strings.ToUpper(kind[:1]) + kind[1:], e.Text, warning}
 }
 

@@ -88,6 +88,9 @@ func (f *supportFlags) support(ctx context.Context, out io.Writer, args []string
 	if master.IsClosed(f.run) {
 		return fault.NotRoot("support, on a master,")
 	}
+	if err := f.since.CheckPast(now); err != nil {
+		return err
+	}
 	g := gathering.New(gathering.Options{Flags: &f.Flags, RunDir: f.run, LogDir: f.logs, Since: f.since.At(now)}, now)
 	path, err := f.target(args, g, now)
 	if err != nil {

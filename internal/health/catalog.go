@@ -26,6 +26,7 @@ const (
 	RecordUnreadHere   = "record-unreadable-here"
 	VMsUnreadHere      = "vms-unreadable-here"
 	NoLeader           = "no-leader"
+	EtcdEnded          = "etcd-ended"
 	ComponentDown      = "component-down"
 	CertificateExpires = "certificate-expires"
 	EndpointNotReady   = "endpoint-not-ready"
@@ -35,8 +36,8 @@ const (
 
 // Own are the findings that no replica's wait names.
 var Own = []string{VMMissing, VMNotRunning, ReplicaNotHeard, ReplicaIsStopped, ReplicaIsCutOff, ReplicaIsBooting,
-	ReplicaHasNoReport, ReplicasMissing, NoReports, RecordUnreadHere, VMsUnreadHere, NoLeader, ComponentDown,
-	CertificateExpires, EndpointNotReady, EndpointSilent, Paused}
+	ReplicaHasNoReport, ReplicasMissing, NoReports, RecordUnreadHere, VMsUnreadHere, NoLeader, EtcdEnded,
+	ComponentDown, CertificateExpires, EndpointNotReady, EndpointSilent, Paused}
 
 // entry is what is known of a finding by its name.
 type entry struct {
@@ -58,7 +59,7 @@ var (
 	badKeys  = join(oldKeys, []string{CertificateExpires})
 	noRecord = []string{"record-lost", "record-rolled-back", "record-unreadable"}
 	absent   = []string{VMMissing, VMNotRunning, ReplicaIsStopped, ReplicaNotHeard, ReplicaHasNoReport}
-	apart    = []string{"peers-do-not-connect", ReplicaIsCutOff}
+	apart    = []string{"peers-do-not-connect", ReplicaIsCutOff, EtcdEnded}
 	// How an epoch ends, and what keeps etcd from having a leader.
 	restoring  = []string{"restore-unfit", "source-gone", "restore-waits"}
 	ending     = join(restoring, []string{"epoch-closed"})
@@ -125,14 +126,15 @@ var catalog = []entry{
 	{name: ReplicaNotHeard, level: Warn, here: []string{VMMissing, VMNotRunning}},
 	{name: ReplicaHasNoReport, level: Warn, here: []string{VMMissing, VMNotRunning}, anywhere: []string{NoReports}},
 	{name: "peers-do-not-connect", level: Warn, anywhere: absent},
+	{name: ReplicaIsCutOff, level: Warn, here: []string{"peers-do-not-connect"}},
 	{name: "agent-crash-looping", level: Warn, here: join(badDisk, badPlace, badKeys, noRecord,
 		[]string{"document-refused", "program-unusable"})},
 	// The member.
 	{name: "needed-but-broken", level: Warn, here: badDisk},
 	{name: "etcd-does-not-stay-up", level: Warn, here: join(badDisk, badPlace, []string{"needed-but-broken"})},
 	{name: "step-failed", level: Warn, here: join(badDisk, noRecord, badKeys), anywhere: absent},
-	{name: ReplicaIsCutOff, level: Warn, here: join(badDisk, badPlace, []string{"peers-do-not-connect",
-		"agent-crash-looping", "needed-but-broken", "etcd-does-not-stay-up"})},
+	{name: EtcdEnded, level: Warn, here: join(badDisk, badPlace, []string{"agent-crash-looping", "needed-but-broken",
+		"etcd-does-not-stay-up"})},
 	// An end, and the quorum.
 	{name: "restore-unfit", level: Broken},
 	{name: "source-gone", level: Broken},

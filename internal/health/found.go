@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/quorate/quorate/internal/replica"
+	"github.com/quorate/quorate/internal/report"
 )
 
 // expiresSoon is how long a certificate may be valid yet before that is a finding. They are renewed a month before.
@@ -82,8 +83,13 @@ func (j *judgement) findReplicas() (out []Finding) {
 		if name != "" {
 			out = append(out, j.finding(name, next, what, r.Place))
 		}
-		if r.speaks() && r.State == ReplicaUnwell && len(r.Down) > 0 {
-			out = append(out, j.finding(ComponentDown, "It is started again by itself.", j.downText(r), r.Place))
+		switch {
+		case !r.speaks() || r.State != ReplicaUnwell || len(r.Down) == 0:
+		case etcdEnded(r.seen.Report):
+			out = append(out, j.finding(EtcdEnded, "What it said last is in its log. Most often it is started again by "+
+				"itself.", componentText(*r.seen, "etcd"), r.Place))
+		default:
+			out = append(out, j.finding(ComponentDown, "It is started again by itself.", componentText(*r.seen, r.Down[0]), r.Place))
 		}
 	}
 	if n := j.Wanted - len(j.replicas); n > 0 && len(j.Reports) > 0 {
@@ -121,8 +127,13 @@ func (j *judgement) describe(r Replica) (name, next, what string) {
 			"Start its VM, or shoot it if it hangs, or recreate it under its name. It comes back by " +
 				"itself.", what + ": the VM is off, hangs, or has no network."
 	case ReplicaStopped:
-		return ReplicaIsStopped, "Start its VM, or wait if somebody works on it.",
-			fmt.Sprintf("It was stopped in order, %s ago.", ageText(r.seen.Age))
+		what = fmt.Sprintf("It was stopped in order, %s ago.", ageText(r.seen.Age))
+		for _, c := range r.seen.Components {
+			if c.State == "parked" {
+				what = fmt.Sprintf("It was asked to stop, %s ago, and could not stop %s.", ageText(r.seen.Age), c.Name)
+			}
+		}
+		return ReplicaIsStopped, "Start its VM, or wait if somebody works on it.", what
 	case ReplicaCutOff:
 		return ReplicaIsCutOff, "Check the network and the firewall between the masters (TCP 2379 and 2380).",
 			"It runs and reports, and etcd's leader and it do not hear of each other."
@@ -144,9 +155,10 @@ func (j *judgement) describe(r Replica) (name, next, what string) {
 	return "", "", ""
 }
 
-func (j *judgement) downText(r Replica) string {
-	for _, c := range r.seen.Components {
-		if c.Name == r.Down[0] {
+// componentText says how a component is, in a sentence.
+func componentText(s report.Sighting, name string) string {
+	for _, c := range s.Components {
+		if c.Name == name {
 			text := fmt.Sprintf("%s is %s", c.Name, c.StateText())
 			switch {
 			case c.Restarts == 1:

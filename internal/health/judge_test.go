@@ -294,15 +294,31 @@ func TestVerdicts(t *testing.T) {
 			f.of("b").Age = 2 * time.Second
 			f.of("b").Components[0].State = "backoff"
 			f.waits("b", "no-room", "disk-nearly-full")
-		}, Degraded, 0, "us-central1-a us-central1-c", "a", "no-room b [disk-nearly-full b; component-down b]",
+		}, Degraded, 0, "us-central1-a us-central1-c", "a", "no-room b [disk-nearly-full b; etcd-ended b]",
+			"master-b: quorate status"},
+		"etcd has crashed, and its leader cannot reach it": {func(f *Facts) {
+			f.dies("b", "a")
+			f.leaderless("b")
+			f.of("b").Age = 2 * time.Second
+			f.of("b").Components[0].State, f.of("b").Components[1].State = "parked", "waiting"
+			f.waits("a", "member-unreachable")
+		}, Degraded, 0, "us-central1-a us-central1-c", "a", "etcd-ended b [member-unreachable a]",
+			"master-b: quorate status"},
+		"a disk that is shared does not cut off": {func(f *Facts) {
+			f.dies("b", "a")
+			f.leaderless("b")
+			f.of("b").Age = 2 * time.Second
+			f.of("b").Components[0].State = "degraded"
+			f.waits("b", "data-disk-shared")
+		}, Degraded, 0, "us-central1-a us-central1-c", "a", "data-disk-shared b; replica-cut-off b",
 			"master-b: quorate status"},
 		"etcd is started once more for want of room": {func(f *Facts) {
 			f.dies("b", "a")
 			f.leaderless("b")
 			f.of("b").Age = 2 * time.Second
-			f.of("b").Components[0].State = "starting"
+			f.of("b").Components[0].State, f.of("b").Components[0].Restarts = "starting", 3
 			f.waits("b", "no-room")
-		}, Degraded, 0, "us-central1-a us-central1-c", "a", "no-room b [replica-cut-off b]",
+		}, Degraded, 0, "us-central1-a us-central1-c", "a", "no-room b [etcd-ended b]",
 			"master-b: quorate status"},
 		"a full disk is the cause of all else on its replica": {func(f *Facts) {
 			f.of("b").Ready, f.of("b").Phase, f.of("b").Member, f.of("b").Members = false, "etcd", "", nil

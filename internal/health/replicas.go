@@ -233,10 +233,11 @@ func (j *judgement) stateOf(s report.Sighting, m *report.Member) ReplicaState {
 	return ReplicaReady
 }
 
-// etcdEnded: the replica's etcd does not run, and is none that is being started.
+// etcdEnded: the replica's etcd does not run, or is just being started once more.
 func etcdEnded(r report.Report) bool {
 	return slices.ContainsFunc(r.Components, func(c report.Component) bool {
-		return c.Name == "etcd" && slices.Contains([]string{"stopped", "waiting", "backoff", "parked"}, c.State)
+		return c.Name == "etcd" && (slices.Contains([]string{"stopped", "waiting", "backoff", "parked"}, c.State) ||
+			c.State == "starting" && c.Restarts > 0)
 	})
 }
 

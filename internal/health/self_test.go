@@ -2,6 +2,7 @@ package health
 
 import (
 	"testing"
+	"time"
 
 	"github.com/quorate/quorate/internal/report"
 )
@@ -10,8 +11,8 @@ func TestRestartsAreCountedInWords(t *testing.T) {
 	for restarts, want := range map[int]string{0: "x is crash-looping.", 1: "x is crash-looping, started again once.",
 		7: "x is crash-looping, started again 7 times."} {
 		c := report.Component{Name: "x", State: "backoff", Restarts: restarts}
-		r := Replica{Down: []string{"x"}, seen: &report.Sighting{Report: report.Report{Components: []report.Component{c}}}}
-		if got := (&judgement{}).downText(r); got != want {
+		s := report.Sighting{Report: report.Report{Components: []report.Component{c}}}
+		if got := componentText(s, "x"); got != want {
 			t.Errorf("%q, want %q", got, want)
 		}
 	}
@@ -36,5 +37,18 @@ func TestAReplicaIsJudgedByItself(t *testing.T) {
 				t.Errorf("%s, want %s", got, c.want)
 			}
 		})
+	}
+}
+
+func TestAStopThatLeftAProcessIsNoneInOrder(t *testing.T) {
+	s := report.Sighting{Age: time.Minute, Report: report.Report{Phase: "stopping",
+		Components: []report.Component{{Name: "etcd", State: "stopped"}}}}
+	r := Replica{State: ReplicaStopped, seen: &s}
+	if _, _, what := (&judgement{}).describe(r); what != "It was stopped in order, 1 min ago." {
+		t.Errorf("%q", what)
+	}
+	s.Components[0].State = "parked"
+	if _, _, what := (&judgement{}).describe(r); what != "It was asked to stop, 1 min ago, and could not stop etcd." {
+		t.Errorf("%q", what)
 	}
 }

@@ -32,6 +32,10 @@ type End struct {
 	Did   []string  `json:"did,omitempty"`
 	Voter time.Time `json:"voter,omitzero"`
 	Ready time.Time `json:"ready,omitzero"`
+
+	// etcdDown: at its last sign etcd did not run, or was being stopped. Nobody hears of such a member, long before the
+	// end of its VM.
+	etcdDown bool
 }
 
 // EndWait is what a replica waited for when it ended, and since when.
@@ -80,8 +84,7 @@ func endsOf(batches []Batch, about replica.Place, since time.Time) (out []End) {
 			}
 		}
 		e.Waits = slices.DeleteFunc(e.Waits, func(w EndWait) bool { return !w.until.IsZero() })
-		// Of a replica whose etcd does not run nobody hears anything, long before its end.
-		if !slices.ContainsFunc(e.Waits, func(w EndWait) bool { return w.Name == notUpYet }) {
+		if !e.etcdDown {
 			e.Noticed = firstSilence(batches, about, e.Last, e.Next)
 		}
 		if !after.At.Before(since) {
@@ -100,13 +103,20 @@ func (e *End) ended(events []Event) {
 		e.Last = later(e.Last, happened.At)
 		switch {
 		case happened.Kind == Began && happened.Subject == "": // the agent alone was started again
-			e.Asked, e.Stopped, e.Unstopped, e.Waits = time.Time{}, time.Time{}, "", nil
+			e.Asked, e.Stopped, e.Unstopped, e.etcdDown = time.Time{}, time.Time{}, "", true
+			for n := range e.Waits {
+				e.Waits[n].until = happened.At
+			}
 		case happened.Kind == Stopping:
-			e.Asked = happened.At
+			e.Asked, e.etcdDown = happened.At, true
+		case happened.Kind == Restarting:
+			e.etcdDown = true
 		case happened.Kind == Stopped:
 			e.Stopped = happened.At
 		case happened.Kind == Unstopped:
 			e.Unstopped = happened.Text
+		case happened.State != "" && happened.Subject == "etcd":
+			e.etcdDown = happened.State != "ready" && happened.State != "degraded"
 		case happened.Kind == Waiting:
 			e.waits(happened)
 		case happened.Kind == Resumed:
@@ -117,12 +127,16 @@ func (e *End) ended(events []Event) {
 	}
 }
 
+// sameWait is how soon a wait has to come back to be the same one, as for package waits: an agent that is started again
+// needs a while to find it again.
+const sameWait = 2 * time.Minute
+
 // waits notes a wait. One that comes back soon after its end has not ended.
 func (e *End) waits(happened Event) {
 	w := EndWait{Name: happened.Subject, Since: happened.At,
 		Text: strings.TrimPrefix(happened.Text, "waits, "+happened.Subject+": ")}
 	if n := e.waitCalled(w.Name); n >= 0 {
-		if before := e.Waits[n]; before.until.IsZero() || w.Since.Sub(before.until) <= aPause {
+		if before := e.Waits[n]; before.until.IsZero() || w.Since.Sub(before.until) <= sameWait {
 			w.Since = before.Since
 		}
 		e.Waits = slices.Delete(e.Waits, n, n+1)
@@ -241,7 +255,8 @@ func (e End) waited() string {
 	list := slices.SortedStableFunc(slices.Values(e.Waits), func(a, b EndWait) int { return a.Since.Compare(b.Since) })
 	var texts []string
 	for _, w := range list {
-		texts = append(texts, fmt.Sprintf("%s since %s: %s", w.Name, clock(w.Since), strings.TrimSuffix(w.Text, ".")))
+		texts = append(texts, fmt.Sprintf("%s since %s UTC: %s", w.Name,
+			w.Since.UTC().Format(dayIfOther(w.Since, e.At())), strings.TrimSuffix(w.Text, ".")))
 	}
 	return "At its end it waited: " + sentence(strings.Join(texts, "; "))
 }

@@ -59,6 +59,8 @@ type Event struct {
 	Kind Kind      `json:"kind"`
 	// Subject is what it is about: a wait, a component, an act, a member's place; empty: the replica itself.
 	Subject string `json:"subject,omitempty"`
+	// State is a component's new state, where the event is about one.
+	State string `json:"state,omitempty"`
 	// Text is what a person reads after the replica's name.
 	Text string `json:"text"`
 	// Before is when the report before this agent's was written, where the event is about that.
@@ -80,8 +82,9 @@ type Batch struct {
 // Changes are the events between two reports of one replica; before is the zero Report for an agent's first.
 func Changes(before, after Report) []Event {
 	var out []Event
-	add := func(k Kind, subject, format string, args ...any) {
+	add := func(k Kind, subject, format string, args ...any) *Event {
 		out = append(out, Event{At: after.At, Kind: k, Subject: subject, Text: Clean(fmt.Sprintf(format, args...))})
+		return &out[len(out)-1]
 	}
 	if before.BootID == "" {
 		add(Began, "", "its agent began: instance %s, boot %.8s, version %s", after.InstanceID, after.BootID,
@@ -100,7 +103,7 @@ func Changes(before, after Report) []Event {
 	return out
 }
 
-type adder func(k Kind, subject, format string, args ...any)
+type adder func(k Kind, subject, format string, args ...any) *Event
 
 func phaseChanges(before, after Report, add adder) {
 	switch {
@@ -246,7 +249,7 @@ func componentChanges(before, after Report, add adder) {
 		if c.Reason != "" && !starts {
 			text += ": " + c.Reason
 		}
-		add(kind, c.Name, "%s", text)
+		add(kind, c.Name, "%s", text).State = c.State
 	}
 }
 

@@ -73,18 +73,32 @@ func TestHowAnEndIsTold(t *testing.T) {
 			b[1].Events = []Event{said(at(40), Stopping, "", ""), said(at(50), Stopped, "", "")}
 			b[2].InstanceID = "2"
 		}, at(50), "stopped in order, as it was asked to at 06:00:40 UTC. Its next boot began at 06:02:00 UTC"},
-		"asked, and nobody saw the end": {func(b []Batch) {
+		"asked, and nobody saw the end": {func(b []Batch) { // who was silent then was etcd
 			b[1].Events[1], b[2].InstanceID = said(at(40), Stopping, "", ""), "2"
-		}, at(62), "ended between 06:00:40 and 06:01:02 UTC; it was asked to stop at 06:00:40 UTC, and was not seen to " +
+		}, at(40), "ended between 06:00:40 and 06:02:00 UTC; it was asked to stop at 06:00:40 UTC, and was not seen to " +
 			"finish that. Its next boot began at 06:02:00 UTC"},
 		"asked, and something hung": {func(b []Batch) {
 			b[1].Events[1], b[2].InstanceID = said(at(40), Stopping, "", ""), "2"
 			b[1].Events = append(b[1].Events, said(at(55), Unstopped, "", "could not stop everything that it ran: etcd"))
-		}, at(62), "ended between 06:00:55 and 06:01:02 UTC; it was asked to stop at 06:00:40 UTC, and could not stop " +
+		}, at(55), "ended between 06:00:55 and 06:02:00 UTC; it was asked to stop at 06:00:40 UTC, and could not stop " +
 			"everything that it ran: etcd. Its next boot began at 06:02:00 UTC"},
+		"its agent ended to be started again, and was not": {func(b []Batch) {
+			b[1].Events[1], b[2].InstanceID = said(at(40), Restarting, "", ""), "2"
+		}, at(40), "ended between 06:00:40 and 06:02:00 UTC without being asked to: power lost, killed or crashed. Its " +
+			"next boot began at 06:02:00 UTC"},
+		"etcd had crashed before": {func(b []Batch) {
+			b[1].Events = []Event{stateOf(at(1), "ready"), stateOf(at(50), "backoff")}
+			b[2].InstanceID = "2"
+		}, at(50), "ended between 06:00:50 and 06:02:00 UTC without being asked to: power lost, killed or crashed. Its " +
+			"next boot began at 06:02:00 UTC"},
+		"etcd had crashed before, and ran again": {func(b []Batch) {
+			b[1].Events = []Event{stateOf(at(40), "backoff"), stateOf(at(50), "ready")}
+			b[2].InstanceID = "2"
+		}, at(62), "ended between 06:00:50 and 06:01:02 UTC without being asked to: power lost, killed or crashed. Its " +
+			"next boot began at 06:02:00 UTC"},
 		"its agent was started again after a stop": {func(b []Batch) {
 			b[1].Events = []Event{said(at(20), Stopping, "", ""), said(at(30), Stopped, "", ""),
-				said(at(40), Began, "", "")}
+				said(at(40), Began, "", ""), stateOf(at(40), "ready")}
 			b[2].InstanceID = "2"
 		}, at(62), "ended between 06:00:40 and 06:01:02 UTC without being asked to: power lost, killed or crashed. Its " +
 			"next boot began at 06:02:00 UTC"},
@@ -174,21 +188,26 @@ func TestTheWholeOfAnEnd(t *testing.T) {
 	}
 }
 
-// Of an etcd that has ended nobody hears anything: its VM ran on. A wait that comes back again and again is one wait.
-func TestTheEndOfAReplicaThatWasUnwellIsNoSilence(t *testing.T) {
+// stateOf is what an agent says of its etcd.
+func stateOf(at time.Time, state string) Event {
+	e := said(at, ComponentState, "etcd", "etcd is "+state)
+	e.State = state
+	return e
+}
+
+// A wait that comes back again and again is one wait, also where the agent is started again between.
+func TestAWaitThatComesBackIsOne(t *testing.T) {
 	batches := wasShot()
-	batches[1].Events = []Event{said(at(1), Ready, "", ""),
+	batches[1].Events = []Event{said(at(-86400), Waiting, "disk-nearly-full", "waits, disk-nearly-full: little."),
 		said(at(40), Waiting, "no-room", "waits, no-room: it is full."), said(at(45), Resumed, "no-room", ""),
-		said(at(50), Waiting, notUpYet, "waits, "+notUpYet+": etcd is down."), said(at(51), Resumed, notUpYet, ""),
-		said(at(52), Waiting, "no-room", "waits, no-room: it is very full."),
-		said(at(53), Waiting, notUpYet, "waits, "+notUpYet+": etcd is down.")}
-	e := Ends(batches, t0)[0]
-	if got := e.Text(); !strings.HasPrefix(got, "ended between 06:00:53 and 06:02:00 UTC without") {
-		t.Error(got)
-	}
-	want := " At its end it waited: no-room since 06:00:40 UTC: it is very full; component-not-ready since 06:00:50 " +
-		"UTC: etcd is down. "
-	if got := e.Whole(""); !strings.Contains(got, want) {
+		said(at(50), Waiting, "no-room", "waits, no-room: it is very full."), said(at(51), Began, "", ""),
+		said(at(52), Waiting, "disk-nearly-full", "waits, disk-nearly-full: less."),
+		said(at(53), Waiting, "no-room", "waits, no-room: it is fuller."),
+		said(at(54), Waiting, "alone", "waits, alone: nobody answers"), said(at(55), Resumed, "alone", "")}
+	batches[1].At = batches[1].Events[0].At
+	want := " At its end it waited: disk-nearly-full since 2026-11-22 06:00:00 UTC: less; no-room since 06:00:40 UTC: " +
+		"it is fuller. "
+	if got := Ends(batches, t0)[0].Whole(""); !strings.Contains(got, want) {
 		t.Errorf("%q\nwant %q", got, want)
 	}
 }

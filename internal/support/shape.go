@@ -37,7 +37,7 @@ var (
 	bucketForm = regexp.MustCompile(`^(gs|gcpkms)://[A-Za-z0-9._/-]{1,250}`)
 
 	// releaseForm is of a kernel, of etcd and the like: 6.1.0-38-cloud-amd64, v1.34.2.
-	releaseForm = regexp.MustCompile(`^v?[0-9]{1,4}(\.[0-9]{1,6}){1,3}([-+~.][A-Za-z0-9]{1,12}){0,8}$`)
+	releaseForm = regexp.MustCompile(`^v?[0-9]{1,4}(\.[0-9]{1,6}){1,3}([-+~._][A-Za-z0-9]{1,12}){0,8}\+?$`)
 )
 
 // longestName is the most that a name or a path has: what is longer is something else.

@@ -17,6 +17,7 @@ type Moment struct {
 	text string        // as it was given; empty: it was not
 	ago  time.Duration // where it counts from now
 	at   time.Time     // else
+	day  bool          // it was given as a day
 	flag string
 	want string // what is allowed
 }
@@ -49,6 +50,8 @@ func (m *Moment) Set(text string) error {
 	var ok bool
 	if set.ago, ok = parseAgo(set.text); !ok {
 		set.at, ok = parseTime(set.text)
+		_, noDay := time.Parse(time.DateOnly, set.text)
+		set.day = noDay == nil
 	}
 	if !ok {
 		return momentError{m.flag, text, m.want}
@@ -67,6 +70,18 @@ func (m *Moment) At(now time.Time) time.Time {
 	}
 	return m.at
 }
+
+// CheckPast refuses a moment that is yet to come.
+func (m *Moment) CheckPast(now time.Time) error {
+	if m.At(now).After(now.Add(clocksDiffer)) {
+		return fault.Usage("--%s %q: this is in the future; it is %s UTC now", m.flag, m.text,
+			now.UTC().Format(time.DateTime))
+	}
+	return nil
+}
+
+// clocksDiffer is by how much the clock here may be behind a replica's, whose time a person has copied.
+const clocksDiffer = 10 * time.Minute
 
 // agoForm is a number of days, and what Go takes for a duration.
 var agoForm = regexp.MustCompile(`^(?:([0-9]{1,5})d)?((?:[0-9.]+[a-zµ]+)*)$`)
@@ -117,23 +132,27 @@ func (s *Span) Add(cmd *cobra.Command, fallback string) {
 
 // Check refuses a span that ends before it begins, and one that is yet to come.
 func (s *Span) Check(now time.Time) error {
-	if s.Since.At(now).After(now.Add(clocksDiffer)) {
-		return fault.Usage("--since %q: this is in the future; it is %s UTC now", &s.Since,
-			now.UTC().Format(time.DateTime))
+	if err := s.Since.CheckPast(now); err != nil {
+		return err
 	}
-	if s.Until.Given() && s.Until.At(now).Before(s.Since.At(now)) {
+	if s.Until.Given() && s.end(now).Before(s.Since.At(now)) {
 		return fault.Usage("--until %q: this is before --since %q", &s.Until, &s.Since)
 	}
 	return nil
 }
 
-// clocksDiffer is by how much the clock here may be behind a replica's, whose time a person has copied.
-const clocksDiffer = 10 * time.Minute
+// end is the last second of the span, which may be that of a day.
+func (s *Span) end(now time.Time) time.Time {
+	if s.Until.day {
+		return s.Until.at.AddDate(0, 0, 1).Add(-time.Second)
+	}
+	return s.Until.At(now)
+}
 
 // IsAfter reports whether a time is later than the span. Times are printed in seconds: one that is printed as the end
 // is within it.
 func (s *Span) IsAfter(at, now time.Time) bool {
-	return s.Until.Given() && at.Truncate(time.Second).After(s.Until.At(now))
+	return s.Until.Given() && at.Truncate(time.Second).After(s.end(now))
 }
 
 // String is the span for a sentence: "in the last 24h", or "since …" and "until …".

@@ -82,6 +82,11 @@ func TestASpanHasItsLastSecond(t *testing.T) {
 	if err != nil || s.IsAfter(end.Add(999*time.Millisecond), noon) || !s.IsAfter(end.Add(time.Second), noon) {
 		t.Errorf("%v, %v", s, err)
 	}
+	day, err := span("--since", "2026-11-27", "--until", "2026-11-27")
+	if midnight := time.Date(2026, 11, 28, 0, 0, 0, 0, time.UTC); err != nil ||
+		day.IsAfter(midnight.Add(-1), noon) || !day.IsAfter(midnight, noon) {
+		t.Errorf("a day has its evening: %v, %v", day, err)
+	}
 	if open, err := span(); err != nil || open.IsAfter(noon.Add(time.Hour), noon) {
 		t.Errorf("without --until nothing is too late: %v, %v", open, err)
 	}
