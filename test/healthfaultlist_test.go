@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/base64"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -26,6 +27,8 @@ type injectedFault struct {
 	leader bool
 	// causes are the findings of which one has to come first; none: it mends itself before anybody can ask.
 	causes []string
+	// never are findings of consequences that may not stand beside it as another cause.
+	never []string
 	// anywhere: the finding need not be about that VM. passes: it need not stay.
 	anywhere, passes bool
 	// compute: health asks the Compute API, too.
@@ -153,39 +156,66 @@ func damaged(path string) func(*testing.T, *cluster, string) error {
 	})
 }
 
-// quotaUsedUp is a client that writes without end, each time another key, so that nothing can be compacted away and
-// what defragmenting gives back is filled again. It is healed by its end and by deleting what it wrote: the rest is the
-// agents'.
+// bigWriter is a client that writes without end, each time another key, so that nothing can be compacted away.
+type bigWriter struct {
+	stop  context.CancelFunc
+	ended chan struct{}
+}
+
+// begin writes through the member of a VM.
+func (w *bigWriter) begin(t *testing.T, c *cluster, vm string, bytes int) error {
+	ctx, cancel := context.WithCancel(t.Context())
+	w.stop, w.ended = cancel, make(chan struct{})
+	client, err := dial(ctx, c.vm(vm).Address, c.etcdTLS(t))
+	if err != nil {
+		close(w.ended)
+		return err
+	}
+	go func() {
+		defer close(w.ended)
+		defer client.Close()
+		value := strings.Repeat("x", bytes)
+		for n := 0; ctx.Err() == nil; n++ {
+			if _, err := client.Put(ctx, fmt.Sprintf("big/%d", n), value); err != nil {
+				time.Sleep(100 * time.Millisecond) // it is refused, or somebody else leads
+			}
+		}
+	}()
+	return nil
+}
+
+// end stops it, and deletes what it wrote.
+func (w *bigWriter) end(t *testing.T, c *cluster, vm string) error {
+	w.stop()
+	<-w.ended
+	c.withMember(t, vm, func(ctx context.Context, client *clientv3.Client) error {
+		_, err := client.Delete(ctx, "big/", clientv3.WithPrefix())
+		return err
+	})
+	return nil
+}
+
+// quotaUsedUp is healed by the end of who writes, and by deleting what was written: the rest is the agents'.
 func quotaUsedUp() injectedFault {
-	var stop context.CancelFunc
-	ended := make(chan struct{})
+	var w bigWriter
 	return injectedFault{name: "etcd's quota is used up", inject: func(t *testing.T, c *cluster, vm string) error {
-		ctx, cancel := context.WithCancel(t.Context())
-		stop = cancel
-		client, err := dial(ctx, c.vm(vm).Address, c.etcdTLS(t))
-		if err != nil {
+		return w.begin(t, c, vm, 256<<10)
+	}, anywhere: true, passes: true, causes: []string{"no-space"}, heal: w.end, story: []string{"no-space"}}
+}
+
+// etcdWithoutRoom is a full disk in a cluster that is written to: etcd ends on it again and again, and nobody hears of
+// its member.
+func etcdWithoutRoom() injectedFault {
+	var w bigWriter
+	return injectedFault{name: "a disk is full, and etcd ends", inject: func(t *testing.T, c *cluster, vm string) error {
+		if err := c.FillDisk(t.Context(), vm, 0); err != nil {
 			return err
 		}
-		go func() {
-			defer close(ended)
-			defer client.Close()
-			value := strings.Repeat("x", 256<<10)
-			for n := 0; ctx.Err() == nil; n++ {
-				if _, err := client.Put(ctx, fmt.Sprintf("big/%d", n), value); err != nil {
-					time.Sleep(100 * time.Millisecond) // it is refused, or somebody else leads
-				}
-			}
-		}()
-		return nil
-	}, anywhere: true, passes: true, causes: []string{"no-space"}, heal: func(t *testing.T, c *cluster, vm string) error {
-		stop()
-		<-ended
-		c.withMember(t, vm, func(ctx context.Context, client *clientv3.Client) error {
-			_, err := client.Delete(ctx, "big/", clientv3.WithPrefix())
-			return err
-		})
-		return nil
-	}, story: []string{"no-space"}}
+		return w.begin(t, c, c.leader(t), 16<<10)
+	}, causes: []string{"no-room"}, never: []string{"replica-cut-off", "etcd-ended"},
+		heal: func(t *testing.T, c *cluster, vm string) error {
+			return errors.Join(w.end(t, c, c.leader(t)), c.FreeDisk(t.Context(), vm))
+		}, story: []string{"waits, no-room"}}
 }
 
 func orderedToLeave() injectedFault {
@@ -251,6 +281,7 @@ var injectedFaults = []injectedFault{
 	{name: "the leader's disk is full", inject: func(t *testing.T, c *cluster, vm string) error {
 		return c.FillDisk(t.Context(), vm, 0)
 	}, leader: true, causes: []string{"disk-nearly-full"}, heal: on(freed), story: []string{"disk-nearly-full"}},
+	etcdWithoutRoom(),
 	{name: "a disk is emptied while its VM is off", inject: restarted(func(_ *testing.T, c *cluster, vm string) error {
 		return c.EmptyDisk(vm)
 	}), story: []string{lostPower, isReady}},

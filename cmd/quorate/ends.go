@@ -18,27 +18,23 @@ func (f *eventFlags) printEnds(ctx context.Context, w io.Writer, ends []report.E
 	now := time.Now()
 	ends = slices.DeleteFunc(ends, func(e report.End) bool { return f.span.IsAfter(e.At(), now) })
 	v, unread := f.record(ctx)
-	lines, told := []report.Line{}, []toldEnd{}
+	var lines []report.Line
+	told := toldEnds{Ends: []toldEnd{}, History: historyText(v, since)}
 	for _, e := range ends {
 		l := report.Line{By: e.Place, Event: report.Event{At: e.At(), Kind: report.Gone,
 			Text: e.Whole(diskOf(e, v.Replicas[e.Place]))}}
-		lines, told = append(lines, l), append(told, toldEnd{l, e})
+		lines, told.Ends = append(lines, l), append(told.Ends, toldEnd{l, e})
 	}
-	text := historyText(v, since)
 	if unread != nil {
-		text = fmt.Sprintf("Whether etcd's history goes on is not known: %s.", unread)
+		told.History = fmt.Sprintf("Whether etcd's history goes on is not known: %s.", unread)
 	}
-	if f.output != "" {
-		return terminal.PrintAs(w, f.output, toldEnds{told, text}, nil)
-	}
-	if err := f.print(w, lines, "No master came back from an end", inLines); err != nil {
-		return err
-	}
-	if text != "" && len(ends) > 0 {
-		fmt.Fprintln(w)
-		terminal.PrintText(w, "", text)
-	}
-	return nil
+	return terminal.PrintAs(w, f.output, told, func(w io.Writer) {
+		f.printText(w, lines, "No master came back from an end", inLines)
+		if told.History != "" && len(ends) > 0 {
+			fmt.Fprintln(w)
+			terminal.PrintText(w, "", told.History)
+		}
+	})
 }
 
 // toldEnds are the ends as JSON: in words, and what the words are made of.

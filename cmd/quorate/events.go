@@ -179,15 +179,16 @@ func (f *eventFlags) print(w io.Writer, lines []report.Line, none string, entry 
 	if lines == nil {
 		lines = []report.Line{}
 	}
-	return terminal.PrintAs(w, f.output, lines, func(w io.Writer) {
-		if len(lines) == 0 {
-			fmt.Fprintf(w, "%s %s.%s\n", none, &f.span, f.more)
-			return
-		}
-		for _, l := range lines {
-			entry(w, fmt.Sprintf("%s %s %s", terminal.When(l.At), l.By.Name, l.Text))
-		}
-	})
+	return terminal.PrintAs(w, f.output, lines, func(w io.Writer) { f.printText(w, lines, none, entry) })
+}
+
+func (f *eventFlags) printText(w io.Writer, lines []report.Line, none string, entry func(io.Writer, string)) {
+	if len(lines) == 0 {
+		fmt.Fprintf(w, "%s %s.%s\n", none, &f.span, f.more)
+	}
+	for _, l := range lines {
+		entry(w, fmt.Sprintf("%s %s %s", terminal.When(l.At), l.By.Name, l.Text))
+	}
 }
 
 // withIncarnations adds what the record has of the replica's incarnations, in place of what its events say of them.

@@ -126,7 +126,6 @@ var catalog = []entry{
 	{name: ReplicaNotHeard, level: Warn, here: []string{VMMissing, VMNotRunning}},
 	{name: ReplicaHasNoReport, level: Warn, here: []string{VMMissing, VMNotRunning}, anywhere: []string{NoReports}},
 	{name: "peers-do-not-connect", level: Warn, anywhere: absent},
-	{name: ReplicaIsCutOff, level: Warn, here: []string{"peers-do-not-connect"}},
 	{name: "agent-crash-looping", level: Warn, here: join(badDisk, badPlace, badKeys, noRecord,
 		[]string{"document-refused", "program-unusable"})},
 	// The member.
@@ -135,6 +134,9 @@ var catalog = []entry{
 	{name: "step-failed", level: Warn, here: join(badDisk, noRecord, badKeys), anywhere: absent},
 	{name: EtcdEnded, level: Warn, here: join(badDisk, badPlace, []string{"agent-crash-looping", "needed-but-broken",
 		"etcd-does-not-stay-up"})},
+	// Where etcd has just been started once more, it is not yet heard of either.
+	{name: ReplicaIsCutOff, level: Warn, here: []string{"peers-do-not-connect", "no-room", "needed-but-broken",
+		"etcd-does-not-stay-up"}},
 	// An end, and the quorum.
 	{name: "restore-unfit", level: Broken},
 	{name: "source-gone", level: Broken},

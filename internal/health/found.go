@@ -86,10 +86,11 @@ func (j *judgement) findReplicas() (out []Finding) {
 		switch {
 		case !r.speaks() || r.State != ReplicaUnwell || len(r.Down) == 0:
 		case etcdEnded(r.seen.Report):
-			out = append(out, j.finding(EtcdEnded, "What it said last is in its log. Most often it is started again by "+
+			out = append(out, j.finding(EtcdEnded, "Its log has what it said last. Most often it is started again by "+
 				"itself.", componentText(*r.seen, "etcd"), r.Place))
 		default:
-			out = append(out, j.finding(ComponentDown, "It is started again by itself.", componentText(*r.seen, r.Down[0]), r.Place))
+			what = componentText(*r.seen, r.Down[0])
+			out = append(out, j.finding(ComponentDown, "It is started again by itself.", what, r.Place))
 		}
 	}
 	if n := j.Wanted - len(j.replicas); n > 0 && len(j.Reports) > 0 {

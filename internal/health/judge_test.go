@@ -79,6 +79,13 @@ func (f *Facts) dies(name, leads string) {
 	}
 }
 
+// losesTouch: a replica that runs, and reports, and the one that leads do not hear of each other.
+func (f *Facts) losesTouch(name string) {
+	f.dies(name, "a")
+	f.leaderless(name)
+	f.of(name).Age = 2 * time.Second
+}
+
 // removed: a fourth replica had left by an order, when its VM was deleted.
 func (f *Facts) removed(name string) {
 	p := replica.Place{Zone: "us-central1-b", Name: "master-" + name}
@@ -282,44 +289,38 @@ func TestVerdicts(t *testing.T) {
 			}
 		}, Degraded, 1, "", "a", "replica-booting b; replica-booting c", ""},
 		"a replica is cut off from the others, and says so": {func(f *Facts) {
-			f.dies("b", "a")
-			f.leaderless("b")
-			f.of("b").Age = 2 * time.Second
+			f.losesTouch("b")
 			f.waits("b", "peers-do-not-connect")
 		}, Degraded, 0, "us-central1-a us-central1-c", "a", "peers-do-not-connect b [replica-cut-off b]",
 			"master-b: quorate status"},
 		"etcd has ended for want of room": {func(f *Facts) {
-			f.dies("b", "a")
-			f.leaderless("b")
-			f.of("b").Age = 2 * time.Second
+			f.losesTouch("b")
 			f.of("b").Components[0].State = "backoff"
 			f.waits("b", "no-room", "disk-nearly-full")
 		}, Degraded, 0, "us-central1-a us-central1-c", "a", "no-room b [disk-nearly-full b; etcd-ended b]",
 			"master-b: quorate status"},
 		"etcd has crashed, and its leader cannot reach it": {func(f *Facts) {
-			f.dies("b", "a")
-			f.leaderless("b")
-			f.of("b").Age = 2 * time.Second
+			f.losesTouch("b")
 			f.of("b").Components[0].State, f.of("b").Components[1].State = "parked", "waiting"
 			f.waits("a", "member-unreachable")
 		}, Degraded, 0, "us-central1-a us-central1-c", "a", "etcd-ended b [member-unreachable a]",
 			"master-b: quorate status"},
 		"a disk that is shared does not cut off": {func(f *Facts) {
-			f.dies("b", "a")
-			f.leaderless("b")
-			f.of("b").Age = 2 * time.Second
+			f.losesTouch("b")
 			f.of("b").Components[0].State = "degraded"
 			f.waits("b", "data-disk-shared")
 		}, Degraded, 0, "us-central1-a us-central1-c", "a", "data-disk-shared b; replica-cut-off b",
 			"master-b: quorate status"},
 		"etcd is started once more for want of room": {func(f *Facts) {
-			f.dies("b", "a")
-			f.leaderless("b")
-			f.of("b").Age = 2 * time.Second
+			f.losesTouch("b")
 			f.of("b").Components[0].State, f.of("b").Components[0].Restarts = "starting", 3
 			f.waits("b", "no-room")
-		}, Degraded, 0, "us-central1-a us-central1-c", "a", "no-room b [etcd-ended b]",
+		}, Degraded, 0, "us-central1-a us-central1-c", "a", "no-room b [replica-cut-off b]",
 			"master-b: quorate status"},
+		"its etcd was started again while it was cut off": {func(f *Facts) {
+			f.losesTouch("b")
+			f.of("b").Components[0].State, f.of("b").Components[0].Restarts = "starting", 1
+		}, Degraded, 0, "us-central1-a us-central1-c", "a", "replica-cut-off b", "master-b: quorate status"},
 		"a full disk is the cause of all else on its replica": {func(f *Facts) {
 			f.of("b").Ready, f.of("b").Phase, f.of("b").Member, f.of("b").Members = false, "etcd", "", nil
 			f.waits("b", "etcd-does-not-stay-up", "no-room")

@@ -233,11 +233,10 @@ func (j *judgement) stateOf(s report.Sighting, m *report.Member) ReplicaState {
 	return ReplicaReady
 }
 
-// etcdEnded: the replica's etcd does not run, or is just being started once more.
+// etcdEnded: the replica's etcd does not run. One that is cut off is "starting" for as long as it knows of no leader.
 func etcdEnded(r report.Report) bool {
 	return slices.ContainsFunc(r.Components, func(c report.Component) bool {
-		return c.Name == "etcd" && (slices.Contains([]string{"stopped", "waiting", "backoff", "parked"}, c.State) ||
-			c.State == "starting" && c.Restarts > 0)
+		return c.Name == "etcd" && slices.Contains([]string{"stopped", "waiting", "backoff", "parked"}, c.State)
 	})
 }
 

@@ -44,8 +44,6 @@ type EndWait struct {
 	Since time.Time `json:"since"`
 	// Text is what its event says.
 	Text string `json:"text"`
-
-	until time.Time // zero: it did not end
 }
 
 // Ends are the ends of all replicas' VMs that were followed by a boot which began at or after since, in time.
@@ -83,7 +81,6 @@ func endsOf(batches []Batch, about replica.Place, since time.Time) (out []End) {
 				e.followed(b.Events)
 			}
 		}
-		e.Waits = slices.DeleteFunc(e.Waits, func(w EndWait) bool { return !w.until.IsZero() })
 		if !e.etcdDown {
 			e.Noticed = firstSilence(batches, about, e.Last, e.Next)
 		}
@@ -103,10 +100,7 @@ func (e *End) ended(events []Event) {
 		e.Last = later(e.Last, happened.At)
 		switch {
 		case happened.Kind == Began && happened.Subject == "": // the agent alone was started again
-			e.Asked, e.Stopped, e.Unstopped, e.etcdDown = time.Time{}, time.Time{}, "", true
-			for n := range e.Waits {
-				e.Waits[n].until = happened.At
-			}
+			e.Asked, e.Stopped, e.Unstopped, e.Waits, e.etcdDown = time.Time{}, time.Time{}, "", nil, true
 		case happened.Kind == Stopping:
 			e.Asked, e.etcdDown = happened.At, true
 		case happened.Kind == Restarting:
@@ -120,32 +114,25 @@ func (e *End) ended(events []Event) {
 		case happened.Kind == Waiting:
 			e.waits(happened)
 		case happened.Kind == Resumed:
-			if n := e.waitCalled(happened.Subject); n >= 0 {
-				e.Waits[n].until = happened.At
-			}
+			e.resumes(happened.Subject)
 		}
 	}
 }
 
-// sameWait is how soon a wait has to come back to be the same one, as for package waits: an agent that is started again
-// needs a while to find it again.
-const sameWait = 2 * time.Minute
-
-// waits notes a wait. One that comes back soon after its end has not ended.
+// waits notes a wait.
 func (e *End) waits(happened Event) {
-	w := EndWait{Name: happened.Subject, Since: happened.At,
-		Text: strings.TrimPrefix(happened.Text, "waits, "+happened.Subject+": ")}
-	if n := e.waitCalled(w.Name); n >= 0 {
-		if before := e.Waits[n]; before.until.IsZero() || w.Since.Sub(before.until) <= sameWait {
-			w.Since = before.Since
-		}
-		e.Waits = slices.Delete(e.Waits, n, n+1)
+	since := happened.Since
+	if since.IsZero() {
+		since = happened.At
 	}
-	e.Waits = append(e.Waits, w)
+	e.resumes(happened.Subject)
+	e.Waits = append(e.Waits, EndWait{happened.Subject, since,
+		strings.TrimPrefix(happened.Text, "waits, "+happened.Subject+": ")})
 }
 
-func (e *End) waitCalled(name string) int {
-	return slices.IndexFunc(e.Waits, func(w EndWait) bool { return w.Name == name })
+// resumes notes the end of a wait.
+func (e *End) resumes(name string) {
+	e.Waits = slices.DeleteFunc(e.Waits, func(w EndWait) bool { return w.Name == name })
 }
 
 // followed takes in some events of the boot that followed.

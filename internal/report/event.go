@@ -63,6 +63,8 @@ type Event struct {
 	State string `json:"state,omitempty"`
 	// Text is what a person reads after the replica's name.
 	Text string `json:"text"`
+	// Since is when what it is about began, where that was earlier: a wait that an agent finds again goes on.
+	Since time.Time `json:"since,omitzero"`
 	// Before is when the report before this agent's was written, where the event is about that.
 	Before time.Time `json:"before,omitzero"`
 }
@@ -121,9 +123,10 @@ func phaseChanges(before, after Report, add adder) {
 
 // acts says what an act did, for people.
 var acts = map[string]string{
-	"archive": "put its former etcd directory into archive/ on its data disk", "take incarnation": "wrote its incarnation into the record",
+	"archive":       "put its former etcd directory into archive/ on its data disk",
 	"remove member": "removed a former member", "add learner": "was added to etcd as a learner",
-	"start joined": "started its new member", "start": "started its member on the disk's directory",
+	"take incarnation": "wrote its incarnation into the record",
+	"start joined":     "started its new member", "start": "started its member on the disk's directory",
 	"seed": "made a new etcd with one member", "form": "wrote that the epoch is formed",
 	"claim": "claimed an epoch", "promote": "promoted a learner to a voter",
 	"restore": "built the directory of the next epoch", "close epoch": "closed the epoch",
@@ -212,7 +215,7 @@ func waitChanges(before, after Report, add adder) {
 	}
 	for _, w := range after.Waits {
 		if !has(before, w.Name) {
-			add(Waiting, w.Name, "waits, %s: %s", w.Name, w.Reason)
+			add(Waiting, w.Name, "waits, %s: %s", w.Name, w.Reason).Since = w.Since
 		}
 	}
 	for _, w := range before.Waits {

@@ -90,6 +90,17 @@ func TestEachChangeIsAnEvent(t *testing.T) {
 	}
 }
 
+// What a program reads of an event is in fields.
+func TestEventsSayTheStateAndSinceWhen(t *testing.T) {
+	before, after := ready(t0), ready(t0.Add(time.Second))
+	after.Components[0].State = "backoff"
+	after.Waits = []replica.Wait{{Name: "no-room", Since: t0.Add(-time.Hour)}}
+	got := Changes(before, after)
+	if len(got) != 2 || !got[0].Since.Equal(t0.Add(-time.Hour)) || got[1].State != "backoff" {
+		t.Errorf("%+v", got)
+	}
+}
+
 func TestNoTextHasASecret(t *testing.T) {
 	for _, secret := range []string{
 		"base64key://c21hbGwga2V5IG9mIHRoaXJ0eS10d28gYnl0ZXMuLi4=",

@@ -164,13 +164,13 @@ func TestTheWholeOfAnEnd(t *testing.T) {
 		said(at(41), Waiting, "alone", "waits, alone: nobody answers"), said(at(42), Resumed, "alone", "")}
 	batches[2].Events = append(batches[2].Events,
 		said(at(123), Did, "remove member", "removed a former member: its disk is gone"),
-		said(at(123), Did, "archive", "put its former etcd directory away: its disk is gone"),
+		said(at(123), Did, "archive", "put its former etcd directory into archive/: its disk is gone"),
 		said(at(124), Did, "add learner", "was added"), said(at(124), Joined, "m", "its member m is a learner"),
 		said(at(126), Joined, "m", "its member m is a voter"), said(at(130), Ready, "", ""),
 		said(at(200), Did, "remove member", "removed a former member: of another"))
 	e := Ends(batches, t0)[0]
 	want := e.Text() + ", with an empty disk. At its end it waited: no-room since 06:00:40 UTC: it is full. It removed " +
-		"a former member: its disk is gone; it put its former etcd directory away. It was a voter at 06:02:06 and ready " +
+		"a former member: its disk is gone; it put its former etcd directory into archive/. It was a voter at 06:02:06 and ready " +
 		"at 06:02:10 UTC, 1m8s to 1m28s after its end."
 	if got := e.Whole("with an empty disk"); got != want {
 		t.Errorf("%q\nwant %q", got, want)
@@ -195,18 +195,16 @@ func stateOf(at time.Time, state string) Event {
 	return e
 }
 
-// A wait that comes back again and again is one wait, also where the agent is started again between.
-func TestAWaitThatComesBackIsOne(t *testing.T) {
+// An agent that is started again finds its waits again, and knows since when they last.
+func TestAWaitAtAnEndMayBeOlderThanItsAgent(t *testing.T) {
 	batches := wasShot()
-	batches[1].Events = []Event{said(at(-86400), Waiting, "disk-nearly-full", "waits, disk-nearly-full: little."),
-		said(at(40), Waiting, "no-room", "waits, no-room: it is full."), said(at(45), Resumed, "no-room", ""),
-		said(at(50), Waiting, "no-room", "waits, no-room: it is very full."), said(at(51), Began, "", ""),
-		said(at(52), Waiting, "disk-nearly-full", "waits, disk-nearly-full: less."),
-		said(at(53), Waiting, "no-room", "waits, no-room: it is fuller."),
-		said(at(54), Waiting, "alone", "waits, alone: nobody answers"), said(at(55), Resumed, "alone", "")}
-	batches[1].At = batches[1].Events[0].At
-	want := " At its end it waited: disk-nearly-full since 2026-11-22 06:00:00 UTC: less; no-room since 06:00:40 UTC: " +
-		"it is fuller. "
+	full := said(at(53), Waiting, "no-room", "waits, no-room: it is full.")
+	full.Since = at(-86400)
+	batches[1].Events = []Event{said(at(45), Waiting, "former", "waits, former: of the agent before"),
+		said(at(51), Began, "", ""), full, said(at(54), Waiting, "no-quorum", "waits, no-quorum: alone"),
+		said(at(55), Waiting, "passing", "waits, passing: for a moment"), said(at(56), Resumed, "passing", "")}
+	want := " At its end it waited: no-room since 2026-11-22 06:00:00 UTC: it is full; no-quorum since 06:00:54 UTC: " +
+		"alone. "
 	if got := Ends(batches, t0)[0].Whole(""); !strings.Contains(got, want) {
 		t.Errorf("%q\nwant %q", got, want)
 	}

@@ -131,6 +131,7 @@ func TestWhatALogSaysIsKept(t *testing.T) {
 		"goroutine 12 [running]:\nmain.run(0xc000123456, 0x1)\n\t/src/agent/agent.go:12 +0x1d4",
 		`quorate_wait_seconds{name="no-quorum",row="22"} 1.25e+01`,
 		"the seal key does not open the bundle of generation 3: it was sealed with another one",
+		`msg="archived etcd's directory" to=/var/lib/quorate/archive/etcd-20261128T005516.935`,
 	} {
 		if got := f.Text(line); got != line {
 			t.Errorf("of\n%s\nis left\n%s", line, got)
@@ -146,6 +147,7 @@ func TestOnlyListedFieldsAreTakenAndOnlyWhatLooksAsTheySay(t *testing.T) {
 		"reason":"etcd has no leader","seal":{"key":"base64key://abc"},"record":{"url":"gs://bucket-1?endpoint=http://x"},
 		"components":{"kube-apiserver":{"extraArgs":["--v=4","--token","abc"],"env":{"A":"b"},"secretName":"y"}},
 		"members":[{"id":"8e9e05c52164694d","token":"x"}],"diskID":"not an id",
+		"kernel":"6.1.0-38-cloud-amd64","etcd":"3.7.3","version":"5.14.0-570.el9_6.x86_64","election":"fast",
 		"pendingRestart":[{"field":"network.podCIDR","before":"10.0.0.0/8","after":"x"}]}`), &v)
 	if err != nil {
 		t.Fatal(err)
@@ -160,10 +162,11 @@ func TestOnlyListedFieldsAreTakenAndOnlyWhatLooksAsTheySay(t *testing.T) {
 	}
 	want := `{"addresses":["10.0.0.2","…"],` +
 		`"components":{"kube-apiserver":{"env":{"A":"…"},"extraArgs":["--v","--token","…"]}},"diskID":"…",` +
-		`"epoch":3,"instanceID":"1234567890123456789","members":[{"id":"8e9e05c52164694d"}],"name":"master-a",` +
+		`"election":"fast","epoch":3,"etcd":"3.7.3","instanceID":"1234567890123456789",` +
+		`"kernel":"6.1.0-38-cloud-amd64","members":[{"id":"8e9e05c52164694d"}],"name":"master-a",` +
 		`"pendingRestart":[{"field":"network.podCIDR"}],"ready":true,"reason":"etcd has no leader",` +
 		`"record":{"url":"gs://bucket-1"},"seal":{"key":"base64key://…"},"since":"2026-11-23T17:00:00Z",` +
-		`"zone":"us-central1-a"}`
+		`"version":"5.14.0-570.el9_6.x86_64","zone":"us-central1-a"}`
 	if string(got) != want {
 		t.Errorf("took\n%s\nwant\n%s", got, want)
 	}

@@ -30,7 +30,8 @@ func (e momentError) Error() string { return fmt.Sprintf("--%s %q: want %s", e.f
 // AddMoment adds a flag that names a moment. fallback is what counts where it is not given; empty: nothing does. A
 // value that is no moment is refused before anything is done.
 func AddMoment(cmd *cobra.Command, m *Moment, flag, fallback, usage string) {
-	*m = Moment{flag: flag, want: "how long ago, such as 8h or 7d, or a time such as 2026-11-27 or 2026-11-27T20:30:00Z"}
+	*m = Moment{flag: flag, want: "how long ago, such as 8h or 7d, or a time such as 2026-11-27 or " +
+		"2026-11-27T20:30:00Z"}
 	if fallback != "" {
 		m.want = strings.Replace(m.want, "how long ago", "how far back", 1)
 		cobra.CheckErr(m.Set(fallback))
@@ -49,9 +50,7 @@ func (m *Moment) Set(text string) error {
 	set := Moment{text: strings.TrimSpace(text), flag: m.flag, want: m.want}
 	var ok bool
 	if set.ago, ok = parseAgo(set.text); !ok {
-		set.at, ok = parseTime(set.text)
-		_, noDay := time.Parse(time.DateOnly, set.text)
-		set.day = noDay == nil
+		set.at, set.day, ok = parseTime(set.text)
 	}
 	if !ok {
 		return momentError{m.flag, text, m.want}
@@ -110,14 +109,14 @@ func parseAgo(text string) (time.Duration, bool) {
 // timeForms are the ways to write a time. All but the first are in UTC, as quorate prints times.
 var timeForms = []string{time.RFC3339, "2006-01-02 15:04", "2006-01-02 15:04:05", time.DateOnly}
 
-// parseTime reads a time. One that was copied from a list of events has UTC behind it.
-func parseTime(text string) (time.Time, bool) {
+// parseTime reads a time, which may be a day. One that was copied from a list of events has UTC behind it.
+func parseTime(text string) (at time.Time, day, ok bool) {
 	for _, form := range timeForms {
 		if at, err := time.Parse(form, strings.TrimSuffix(text, " UTC")); err == nil && at.Year() > 1 {
-			return at, true
+			return at, form == time.DateOnly, true
 		}
 	}
-	return time.Time{}, false
+	return time.Time{}, false, false
 }
 
 // Span is the time that a command is about: flags --since and --until.
