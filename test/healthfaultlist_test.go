@@ -318,6 +318,12 @@ var injectedFaults = []injectedFault{
 	{name: "the leader and both others do not reach each other", inject: parts(2, false), leader: true,
 		causes: []string{"peers-do-not-connect", "replica-cut-off"}, heal: on(healed),
 		story: []string{"hears nothing of"}},
+	{name: "a follower and both others do not reach each other, and its etcd is killed",
+		inject: func(t *testing.T, c *cluster, vm string) error {
+			defer func() { c.kill(t, vm, c.processes(vm)["etcd"][0]) }()
+			return parts(2, false)(t, c, vm)
+		}, causes: []string{"peers-do-not-connect", "replica-cut-off"}, never: []string{"etcd-ended"}, heal: on(healed),
+		story: []string{"hears nothing of"}},
 	{name: "what a follower sends the others is lost", inject: parts(2, true),
 		causes: []string{"peers-do-not-connect", "replica-cut-off"}, heal: on(healed),
 		story: []string{"hears nothing of"}},
