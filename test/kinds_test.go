@@ -42,12 +42,9 @@ func (c *cluster) bootImage(t *testing.T, conf *localgce.Config) {
 	if c.machine != nil {
 		t.Skip("a machine with a clock of its own needs process VMs")
 	}
-	cache, err := os.UserCacheDir()
-	c.must(t, err)
-	conf.Kind, conf.Image, conf.Cache = localgce.SystemdVMs, imageTree(t), filepath.Join(cache, "quorate", "trees")
+	c.must(t, conf.BootImage(imageTree(t)))
 	if c.bare || c.noKubelet {
-		conf.Masked = []string{"kubelet.service", "containerd.service", "quorate-pause-image.timer",
-			"quorate-addon-images.timer"}
+		conf.Masked = localgce.KubeletUnits()
 	}
 }
 

@@ -62,8 +62,8 @@ func (f *upFlags) config(state string) (conf localgce.Config, err error) {
 	}
 	conf.Kind, conf.Masked = localgce.Kind(f.kind), f.masked
 	if conf.Kind == localgce.SystemdVMs {
-		if err := f.applyImage(&conf); err != nil {
-			return conf, err
+		if err := conf.BootImage(f.image); err != nil {
+			return conf, fmt.Errorf("--image %s: %w", f.image, err)
 		}
 	}
 	if conf.Subnet, err = netip.ParsePrefix(f.subnet); err != nil {
@@ -79,24 +79,6 @@ func (f *upFlags) config(state string) (conf localgce.Config, err error) {
 		return conf, err
 	}
 	return conf, f.applyCluster(&conf)
-}
-
-// applyImage says from what systemd VMs boot, and where that is unpacked: beside the other caches of the builds.
-func (f *upFlags) applyImage(conf *localgce.Config) error {
-	image, err := filepath.Abs(f.image)
-	if err != nil {
-		return fmt.Errorf("--image %s: %w", f.image, err)
-	}
-	cache := os.Getenv("QUORATE_CACHE")
-	if cache == "" {
-		user, err := os.UserCacheDir()
-		if err != nil {
-			return fmt.Errorf("find the cache, which QUORATE_CACHE may name: %w", err)
-		}
-		cache = filepath.Join(user, "quorate")
-	}
-	conf.Image, conf.Cache = image, filepath.Join(cache, "trees")
-	return nil
 }
 
 // applyCluster takes in the Cluster document: as it is, but for the two fields that the project itself needs. The

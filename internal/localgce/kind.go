@@ -3,7 +3,10 @@ package localgce
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"io"
+	"os"
+	"path/filepath"
 	"syscall"
 
 	"github.com/quorate/quorate/internal/localgce/disk"
@@ -20,6 +23,30 @@ const (
 	// SystemdVMs boot the tree of a baked image: systemd is pid 1, and it starts the image's units.
 	SystemdVMs Kind = "systemd"
 )
+
+// BootImage makes a project's VMs boot the root.tar of a baked image. It is unpacked into the user's cache, or into the
+// folder that QUORATE_CACHE names: beside what else of the builds is kept there.
+func (c *Config) BootImage(root string) error {
+	image, err := filepath.Abs(root)
+	if err != nil {
+		return err
+	}
+	cache := os.Getenv("QUORATE_CACHE")
+	if cache == "" {
+		user, err := os.UserCacheDir()
+		if err != nil {
+			return fmt.Errorf("find the cache, which QUORATE_CACHE may name: %w", err)
+		}
+		cache = filepath.Join(user, "quorate")
+	}
+	c.Kind, c.Image, c.Cache = SystemdVMs, image, filepath.Join(cache, "trees")
+	return nil
+}
+
+// KubeletUnits are the units of the image that have to do with pods, for Config.Masked of masters without a kubelet.
+func KubeletUnits() []string {
+	return []string{"kubelet.service", "containerd.service", "quorate-pause-image.timer", "quorate-addon-images.timer"}
+}
 
 // initSystem is a VM's pid 1 as the project deals with it, and all that the kinds differ in outside of the VM. Inside,
 // guest/boot.go boots the one and guest/systemdboot.go the other.

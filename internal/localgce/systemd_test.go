@@ -13,15 +13,8 @@ import (
 
 // useSystemd makes a project's VMs boot the baked image, with the tiny agent in quorate's place and no kubelet.
 func useSystemd(conf *localgce.Config) error {
-	path := filepath.Join(os.Getenv("QUORATE_IMAGE"), "root.tar")
-	cache, err := os.UserCacheDir()
-	if err != nil {
-		return err
-	}
-	conf.Kind, conf.Image, conf.Cache = localgce.SystemdVMs, path, filepath.Join(cache, "quorate", "trees")
-	conf.Masked = []string{"kubelet.service", "containerd.service", "quorate-pause-image.timer",
-		"quorate-addon-images.timer"}
-	return nil
+	conf.Masked = localgce.KubeletUnits()
+	return conf.BootImage(filepath.Join(os.Getenv("QUORATE_IMAGE"), "root.tar"))
 }
 
 // systemdConfig is config with systemd VMs.
