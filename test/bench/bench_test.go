@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/quorate/quorate/internal/localgce"
+	"github.com/quorate/quorate/internal/replica"
 	"github.com/quorate/quorate/test/bench/rivals"
 )
 
@@ -69,9 +70,31 @@ func TestAMissedGoalIsLoud(t *testing.T) {
 	if !slow.missed() || !strings.Contains(out.String(), "MISSED") || !strings.Contains(out.String(), "1.50") {
 		t.Errorf("3 s against 2 s: missed %v\n%s", slow.missed(), out.String())
 	}
-	quick := results{Usage: []usage{{Name: "agent", RSS: goalMemory, CPU: goalCPU}}}
+	quick := results{Usage: &usages{Quorate: []usage{{Name: "agent", RSS: goalMemory, CPU: goalCPU}}}}
 	if quick.missed() {
 		t.Error("exactly the goal is no miss")
+	}
+}
+
+// One replica does the work of what is elected, and which that is differs: all three are held against all three.
+func TestWhatAnAgentRunsIsHeldAgainstTheSameByHand(t *testing.T) {
+	used := func(cpu ...float64) (out []usage) {
+		for _, c := range cpu {
+			out = append(out, usage{Name: replica.ControllerManager, RSS: 100, CPU: c})
+		}
+		return out
+	}
+	r := results{Usage: &usages{Quorate: used(1, 0.1, 0.1), Floor: used(0.1, 1, 0.1)}}
+	if r.missed() {
+		t.Error("the same in another order is no miss")
+	}
+	r.Usage.Quorate = used(1, 1, 0.4)
+	var out strings.Builder
+	if err := r.print(&out, ""); err != nil {
+		t.Fatal(err)
+	}
+	if !r.missed() || !strings.Contains(out.String(), "2.00   <= 1.05           MISSED") {
+		t.Errorf("twice as much: missed %v\n%s", r.missed(), out.String())
 	}
 }
 
@@ -80,6 +103,7 @@ func TestFlagsThatMakeNoSenseAreRefused(t *testing.T) {
 		"-rounds 0":    "at least one is needed",
 		"-only two":    "one, three, memory, repair, reports, load and watch are known",
 		"-o yaml":      "json is known",
+		"-vms qemu":    "process and systemd are known",
 		"up":           "only flags are known",
 		"-only one,,x": "one, three, memory, repair, reports, load and watch are known",
 	} {
@@ -236,7 +260,7 @@ func TestOnlyWhatRanIsPrinted(t *testing.T) {
 	}{
 		"one":     {results{One: &both}, "phases summary"},
 		"three":   {results{Three: &both}, "phases summary"},
-		"memory":  {results{Usage: []usage{{Name: "agent"}}}, "summary"},
+		"memory":  {results{Usage: &usages{Quorate: []usage{{Name: "agent"}}}}, "summary"},
 		"repair":  {results{Repair: &repairs{Quorate: []repair{{}}, Floor: []repair{{}}}}, "summary"},
 		"reports": {results{Reports: &reportCost{}}, "summary"},
 		"watch":   {results{Watch: &rivals.Result{}}, "summary watch"},

@@ -46,8 +46,18 @@ func (b *bench) buildFloor(ctx context.Context) error {
 }
 
 // floorWorld is the world in which everything is ready-made: each VM finds its certificates, configuration files and
-// command lines.
+// command lines. It runs what /readyz needs.
 func (b *bench) floorWorld(_ context.Context, n int) (*world, error) {
+	return b.floorWith(n)
+}
+
+// wholeFloorWorld is one that runs the rest of the control plane too.
+func (b *bench) wholeFloorWorld(n int) (*world, error) {
+	return b.floorWith(n, replica.ControllerManager, replica.Scheduler)
+}
+
+// floorWith is a floor that runs these components besides etcd and the apiserver.
+func (b *bench) floorWith(n int, others ...string) (*world, error) {
 	w, err := b.newWorld("floor", n)
 	if err != nil {
 		return nil, err
@@ -66,9 +76,14 @@ func (b *bench) floorWorld(_ context.Context, n int) (*world, error) {
 		if err := writeFloor(dir, identityOf(p.Place), cluster, bundle, n); err != nil {
 			return nil, fmt.Errorf("prepare the floor of %s: %w", p.Name, err)
 		}
-		if err := os.WriteFile(filepath.Join(dir, "delay"), []byte((time.Duration(i) * floorStagger).String()),
-			0o600); err != nil {
-			return nil, err
+		texts := map[string]string{"delay": (time.Duration(i) * floorStagger).String()}
+		if len(others) > 0 {
+			texts["others"], texts["ready"] = strings.Join(others, "\n"), "https://"+p.address.String()+"/readyz"
+		}
+		for name, text := range texts {
+			if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+				return nil, err
+			}
 		}
 	}
 	if err := os.WriteFile(filepath.Join(files, "health"), []byte(etcdHealth), 0o600); err != nil {
@@ -92,7 +107,7 @@ func identityOf(p replica.Place) replica.Identity {
 	return id
 }
 
-// writeFloor writes what one VM of the floor needs: certificates, the apiserver's files, and two command lines.
+// writeFloor writes what one VM of the floor needs: certificates, the components' files, and the command lines.
 func writeFloor(dir string, id replica.Identity, cluster *replica.Cluster, bundle *certs.Bundle, n int) error {
 	made := certs.Files{Dir: filepath.Join(dir, "pki"), Volatile: filepath.Join(dir, "volatile")}
 	for _, d := range []string{made.Dir, made.Volatile, filepath.Join(dir, "run")} {
@@ -123,8 +138,11 @@ func writeFloor(dir string, id replica.Identity, cluster *replica.Cluster, bundl
 			return err
 		}
 	}
-	apiserver := append([]string{specs[0].Path}, specs[0].Args...)
-	return writeArgs(dir, map[string][]string{"apiserver.args": apiserver, "etcd.args": etcdArgs(id, cluster, here, n)})
+	lines := map[string][]string{"etcd.args": etcdArgs(id, cluster, here, n)}
+	for _, s := range specs {
+		lines[s.Name+".args"] = append([]string{s.Path}, s.Args...)
+	}
+	return writeArgs(dir, lines)
 }
 
 func writeArgs(dir string, files map[string][]string) error {

@@ -2,7 +2,7 @@
 //
 //	one      one replica, from the agent's start to an apiserver that says "ok" on /readyz
 //	three    three first boots at the same moment, to three voters and three such apiservers
-//	memory   the agent's resident memory and its CPU while nothing happens, without its children
+//	memory   the agent's resident memory and its CPU while nothing happens, and those of the processes that it runs
 //	repair   a recreated VM, with its disk and with an empty one, to a voter and to /readyz; and how long writes stall
 //	         when a follower is lost, when the leader is lost, and when the leader is stopped as planned
 //	reports  what reports and events cost each agent in a day: CPU, requests to the bucket and their bytes; against
@@ -12,13 +12,16 @@
 //	watch    a kubelet and a runtime that break in ten ways: how soon that is seen and made good, and what is done
 //	         wrongly, by quorate and by what else watches a kubelet (./rivals); and what each costs
 //
-// One, three and repair are held against a floor: etcd, its health, then kube-apiserver, started by a program of 70
+// One, three, memory and repair are held against a floor: etcd, its health, then kube-apiserver, started by a program of 70
 // lines (./floor) with certificates and flags that are ready-made, in VMs of the same local GCE project. Rounds of
 // quorate and of the floor take turns, because machines are never quiet for long; the table shows medians and the
 // extremes next to them. Below it stands where quorate's time went, phase by phase.
 //
 //	go run ./test/bench [-rounds 10] [-bin bin] [-only one,three,memory,repair,reports,load,watch]
-//	    [-o json] [-strict]
+//	    [-vms systemd] [-o json] [-strict]
+//
+// With -vms systemd quorate's masters boot the baked image, by its units, users and sandboxes, without kubelet; the
+// floor stays what it is.
 //
 // It needs root. Its files are in a folder of their own and are gone afterwards, unless -keep says otherwise.
 package main
@@ -44,6 +47,7 @@ const (
 	goalThree  = 1.3  // times the floor
 	goalMemory = 60.0 // MiB
 	goalCPU    = 1.0  // percent of a core
+	goalOthers = 1.05 // times the same programs by hand
 
 	goalEmptyVoter    = 1.0 // seconds, as all below
 	goalEmptyReady    = 3.5
@@ -72,6 +76,7 @@ type flags struct {
 	rounds         int
 	bin, output    string
 	only           string
+	vms            localgce.Kind
 	settle, watch  time.Duration
 	strict, keep   bool
 	one, three, mb bool // parts that run
@@ -107,7 +112,9 @@ func parse(args []string) (flags, error) {
 		"raft's random election time-out alone makes a boot of the floor vary by 0.9 s")
 	set.StringVar(&f.bin, "bin", "bin", "the folder with quorate, etcd and the Kubernetes programs")
 	set.StringVar(&f.only, "only", "one,three,memory,repair,reports,load", "the parts to run; watch is there besides")
-	set.StringVar(&f.image, "image", "bin/image/root.tar", "the baked image's tree, for watch")
+	set.StringVar((*string)(&f.vms), "vms", string(localgce.ProcessVMs), "what quorate's VMs are: process, or systemd, "+
+		"which boot the baked image")
+	set.StringVar(&f.image, "image", "bin/image/root.tar", "the baked image's tree, for systemd VMs and watch")
 	set.StringVar(&f.monit, "monit", "bin/monit", "Debian's monit (test/bench/monit.sh), for watch")
 	set.DurationVar(&f.budget, "faults", 15*time.Minute, "how long watch begins faults for")
 	set.StringVar(&f.output, "o", "", "json: print the results as JSON")
@@ -142,6 +149,8 @@ func parse(args []string) (flags, error) {
 	switch {
 	case f.rounds < 1:
 		return f, fmt.Errorf("-rounds %d: at least one is needed", f.rounds)
+	case f.vms != localgce.ProcessVMs && f.vms != localgce.SystemdVMs:
+		return f, fmt.Errorf("-vms %q: %s and %s are known", f.vms, localgce.ProcessVMs, localgce.SystemdVMs)
 	case !slices.Contains([]string{"", "json"}, f.output):
 		return f, fmt.Errorf("-o %q: json is known", f.output)
 	case set.NArg() > 0:
@@ -178,7 +187,7 @@ func run(ctx context.Context, f flags) (missed bool, err error) {
 
 // measure runs the parts that were asked for.
 func (b *bench) measure(ctx context.Context, r *results) (err error) {
-	if b.one || b.three || b.repair {
+	if b.one || b.three || b.repair || b.mb {
 		if err := b.buildFloor(ctx); err != nil {
 			return err
 		}

@@ -27,7 +27,7 @@ type results struct {
 	Load    string      `json:"load"`
 	One     *comparison `json:"one,omitempty"`
 	Three   *comparison `json:"three,omitempty"`
-	Usage   []usage     `json:"usage,omitempty"`
+	Usage   *usages     `json:"usage,omitempty"`
 	Repair  *repairs    `json:"repair,omitempty"`
 	Reports *reportCost `json:"reports,omitempty"`
 	Loads   []crowded   `json:"loads,omitempty"`
@@ -74,28 +74,7 @@ func (r *results) rows() (out []row) {
 	out = append(out, r.Reports.rows()...)
 	out = append(out, loadRows(r.Loads)...)
 	out = append(out, watchRows(r.Watch)...)
-	if r.Usage == nil {
-		return out
-	}
-	memory := func(u usage) float64 { return float64(u.RSS) }
-	cpu := func(u usage) float64 { return u.CPU }
-	return append(out,
-		r.used("agent's memory (RSS)", "MiB", "agent", memory, goalMemory),
-		r.used("agent's CPU when idle", "% of a core", "agent", cpu, goalCPU),
-		r.used("etcd child's memory (RSS)", "MiB", "etcd", memory, 0),
-		r.used("etcd child's CPU when idle", "% of a core", "etcd", cpu, 0))
-}
-
-// used is a row about one kind of process; its worst replica is what counts. Goal 0 is none.
-func (r *results) used(what, unit, name string, of func(usage) float64, goal float64) row {
-	var values []float64
-	for _, u := range r.Usage {
-		if u.Name == name {
-			values = append(values, of(u))
-		}
-	}
-	s := spreadOf(values)
-	return row{What: what, Unit: unit, Quorate: s, Value: s.Max, Goal: goal, OK: goal == 0 || s.Max <= goal}
+	return append(out, r.Usage.rows()...)
 }
 
 func (r *results) missed() bool {
@@ -148,13 +127,21 @@ func printRows(w io.Writer, rows []row) error {
 	return table.Flush()
 }
 
+// ratio is what the goal bounds where it bounds one, else that of the medians.
+func (r row) ratio() float64 {
+	if r.Goal > 0 && !r.Absolute {
+		return r.Value
+	}
+	return r.Quorate.Median / r.Floor.Median
+}
+
 func (r row) cells() string {
 	show := func(s spread) string {
 		return fmt.Sprintf("%.2f (%.2f-%.2f) %s", s.Median, s.Min, s.Max, r.Unit)
 	}
 	floor, ratio, goal, verdict := "", "", "", ""
 	if r.Floor != nil {
-		floor, ratio = show(*r.Floor), fmt.Sprintf("%.2f", r.Quorate.Median/r.Floor.Median)
+		floor, ratio = show(*r.Floor), fmt.Sprintf("%.2f", r.ratio())
 	}
 	switch {
 	case r.None:

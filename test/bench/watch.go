@@ -12,11 +12,11 @@ import (
 
 // watches holds quorate's watch of the kubelet against others.
 func (b *bench) watches(ctx context.Context) (*rivals.Result, error) {
-	cache, err := os.UserCacheDir()
+	boots, err := b.bootImage()
 	if err != nil {
 		return nil, err
 	}
-	c := rivals.Config{Dir: filepath.Join(b.dir, "watch"), Cache: filepath.Join(cache, "quorate", "trees"), Bin: b.bin,
+	c := rivals.Config{Dir: filepath.Join(b.dir, "watch"), Image: boots.Image, Cache: boots.Cache, Bin: b.bin,
 		Budget: b.budget, Load: load, Say: b.say,
 		Begin: func(ctx context.Context, conf *localgce.Config, more string) error {
 			dir := conf.State + "-config"
@@ -25,19 +25,11 @@ func (b *bench) watches(ctx context.Context) (*rivals.Result, error) {
 			}
 			return b.begin(ctx, dir, conf, more)
 		}}
-	for _, need := range []struct {
-		path, by string
-		into     *string
-	}{
-		{b.image, "make image", &c.Image},
-		{b.monit, "test/bench/monit.sh", &c.Monit},
-	} {
-		if *need.into, err = filepath.Abs(need.path); err == nil {
-			_, err = os.Stat(*need.into)
-		}
-		if err != nil {
-			return nil, fmt.Errorf("%w; %s makes it", err, need.by)
-		}
+	if c.Monit, err = filepath.Abs(b.monit); err == nil {
+		_, err = os.Stat(c.Monit)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%w; test/bench/monit.sh makes it", err)
 	}
 	return rivals.Measure(ctx, c)
 }

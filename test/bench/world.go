@@ -40,6 +40,9 @@ type world struct {
 	binds    []localgce.Bind
 	command  []string
 	diskSize int64 // of each data disk, in bytes; 0: localgce's own
+	// kind, image and cache are what the VMs are, and of systemd VMs what they boot. They have no kubelet.
+	kind         localgce.Kind
+	image, cache string
 	// likeGoogle: the Compute API and the bucket take the time that Google's take. Else they answer at once.
 	likeGoogle bool
 	// beforeBucket, if not nil, counts what is asked of the bucket.
@@ -99,13 +102,30 @@ func (b *bench) documentedWorld(ctx context.Context, n int, more string) (*world
 	if err != nil {
 		return nil, err
 	}
+	if b.vms == localgce.SystemdVMs {
+		boots, err := b.bootImage()
+		if err != nil {
+			return nil, err
+		}
+		w.kind, w.image, w.cache = boots.Kind, boots.Image, boots.Cache
+	}
 	conf := w.conf()
 	if err := b.begin(ctx, w.dir, &conf, more); err != nil {
 		return nil, err
 	}
-	w.command = []string{"/usr/local/bin/quorate", "agent"}
 	w.attributes = conf.Attributes
 	return w, nil
+}
+
+// bootImage is the part of a configuration that says what systemd VMs boot.
+func (b *bench) bootImage() (conf localgce.Config, err error) {
+	if err := conf.BootImage(b.image); err != nil {
+		return conf, err
+	}
+	if _, err := os.Stat(conf.Image); err != nil {
+		return conf, fmt.Errorf("%w; make image makes it", err)
+	}
+	return conf, nil
 }
 
 // begin writes the document of a project into a folder and its attributes, and begins the record that it names.
@@ -136,6 +156,9 @@ func (w *world) conf() localgce.Config {
 		Endpoint:     netip.MustParseAddr(endpoint),
 		BeforeBucket: w.beforeBucket,
 		DiskSize:     w.diskSize, Attributes: w.attributes, Agent: localgce.Agent{Command: w.command}, Binds: w.binds,
+	}
+	if w.kind == localgce.SystemdVMs {
+		conf.Kind, conf.Image, conf.Cache, conf.Masked = w.kind, w.image, w.cache, localgce.KubeletUnits()
 	}
 	for _, p := range places[:w.n] {
 		conf.VMs = append(conf.VMs, localgce.VMConfig{Name: p.Name, Zone: p.Zone, Address: p.address})

@@ -4,13 +4,17 @@
 //
 //	floor DIR
 //
-// DIR/<host name>/etcd.args and apiserver.args hold one argument a line, the program first; delay is how long to wait
-// before all; DIR/health is the URL that says when etcd serves. The program imports little: its own start takes a
-// millisecond.
+// DIR/<host name>/etcd.args and kube-apiserver.args hold one argument a line, the program first; delay is how long to
+// wait before all; DIR/health is the URL that says when etcd serves. DIR/<host name>/others, if there is one, names what
+// else is started, a line for each, once DIR/<host name>/ready, a URL, says that the apiserver is ready. The program
+// imports little: its own start takes a millisecond.
 package main
 
 import (
+	"crypto/tls"
+	"errors"
 	"fmt"
+	"io/fs"
 	"net/http"
 	"os"
 	"os/exec"
@@ -52,16 +56,39 @@ func run(dir string) error {
 	if err != nil {
 		return err
 	}
-	for !healthy(string(health)) {
-		time.Sleep(5 * time.Millisecond)
-	}
+	awaitOK(string(health))
 	// The same line as the agent's, for the same reader.
 	fmt.Fprintf(os.Stderr, "level=INFO msg=\"phase done\" phase=etcd took=%s\n",
 		time.Since(begin).Round(time.Millisecond))
-	if _, err := start(filepath.Join(dir, host, "apiserver.args"), "kube-apiserver.log"); err != nil {
+	if _, err := start(filepath.Join(dir, host, "kube-apiserver.args"), "kube-apiserver.log"); err != nil {
+		return err
+	}
+	if err := startOthers(filepath.Join(dir, host)); err != nil {
 		return err
 	}
 	return etcd.Wait()
+}
+
+// startOthers starts what the file of their names says, if there is one.
+func startOthers(dir string) error {
+	names, err := os.ReadFile(filepath.Join(dir, "others"))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	ready, err := os.ReadFile(filepath.Join(dir, "ready"))
+	if err != nil {
+		return err
+	}
+	awaitOK(string(ready))
+	for _, name := range strings.Fields(string(names)) {
+		if _, err := start(filepath.Join(dir, name+".args"), name+".log"); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // start runs the program of an argument file.
@@ -81,12 +108,19 @@ func start(file, log string) (*exec.Cmd, error) {
 	return cmd, cmd.Start()
 }
 
-// healthy asks whether etcd answers a read through its quorum.
-func healthy(url string) bool {
-	resp, err := http.Get(strings.TrimSpace(url))
-	if err != nil {
-		return false
+// awaitOK asks until the answer is 200: etcd's /health after a read through its quorum, an apiserver's /readyz.
+func awaitOK(url string) {
+	// The apiserver's certificate is of an authority that only its clients know, and nothing is told to it.
+	client := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}}
+	defer client.CloseIdleConnections()
+	for {
+		resp, err := client.Get(strings.TrimSpace(url))
+		if err == nil {
+			resp.Body.Close()
+			if resp.StatusCode == http.StatusOK {
+				return
+			}
+		}
+		time.Sleep(5 * time.Millisecond)
 	}
-	resp.Body.Close()
-	return resp.StatusCode == http.StatusOK
 }
