@@ -10,6 +10,8 @@ import (
 	"sync"
 	"time"
 
+	clientv3 "go.etcd.io/etcd/client/v3"
+
 	"github.com/quorate/quorate/certs"
 	"github.com/quorate/quorate/etcdmember/member"
 	"github.com/quorate/quorate/etcdmember/table"
@@ -90,15 +92,18 @@ func (k *asker) askOne(ctx context.Context, t target, tlsConfig *tls.Config) tab
 	}
 	defer conn.Close()
 	a.Reach = table.ReachTCP
-	name := t.DNSName(k.cluster)
-	if tlsConfig == nil || !k.shakesHands(ctx, conn, named(tlsConfig, name)) {
+	if tlsConfig == nil {
 		return a
 	}
-	c, err := member.Dial(name, t.address, tlsConfig)
+	name := t.DNSName(k.cluster)
+	c, err := member.DialOver(conn, name, t.address, tlsConfig)
 	if err != nil {
 		return a
 	}
 	defer c.Close()
+	if !serves(ctx, c) {
+		return a
+	}
 	if id, list, err := member.List(ctx, c); err == nil {
 		a.Reach, a.ClusterID, a.Members = table.ReachLinearizable, id, list
 	}
@@ -110,18 +115,10 @@ func (k *asker) askOne(ctx context.Context, t target, tlsConfig *tls.Config) tab
 	return a
 }
 
-// shakesHands reports whether the member behind an accepted connection serves at all. One that waits for a leader
-// listens, and says nothing: waiting the whole askTimeout for it would make every step of a boot without quorum take
-// that long.
-func (k *asker) shakesHands(ctx context.Context, conn net.Conn, c *tls.Config) bool {
+// serves reports whether a member that accepts connections serves at all. Waiting the whole askTimeout for one that
+// does not would make every step of a boot without quorum take that long.
+func serves(ctx context.Context, c *clientv3.Client) bool {
 	ctx, cancel := context.WithTimeout(ctx, handshakeTimeout)
 	defer cancel()
-	return tls.Client(conn, c).HandshakeContext(ctx) == nil
-}
-
-// named is a client configuration for one member: the certificate must be that member's, whatever the address.
-func named(c *tls.Config, dnsName string) *tls.Config {
-	c = c.Clone()
-	c.ServerName = dnsName
-	return c
+	return member.Serves(ctx, c)
 }

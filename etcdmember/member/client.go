@@ -13,6 +13,7 @@ import (
 	"go.uber.org/zap"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/backoff"
+	"google.golang.org/grpc/connectivity"
 
 	"github.com/quorate/quorate/etcdmember/table"
 	"github.com/quorate/quorate/internal/record"
@@ -23,14 +24,28 @@ import (
 // must hold, and reached at the address: gRPC takes the expected name from the endpoint, whatever the TLS configuration
 // says. Every call on the result needs a deadline.
 func Dial(dnsName string, address netip.Addr, tlsConfig *tls.Config) (*clientv3.Client, error) {
+	return DialOver(nil, dnsName, address, tlsConfig)
+}
+
+// DialOver is Dial with a connection to the member that is there already, and used first. It stays the caller's to
+// close, after the client.
+func DialOver(conn net.Conn, dnsName string, address netip.Addr, tlsConfig *tls.Config) (*clientv3.Client, error) {
 	target := netip.AddrPortFrom(address, ClientPort).String()
+	first := make(chan net.Conn, 1)
+	if conn != nil {
+		first <- conn
+	}
 	var d net.Dialer
 	c, err := clientv3.New(clientv3.Config{
 		Endpoints: []string{ClientURL(dnsName)}, TLS: tlsConfig, DialTimeout: time.Second, Logger: zap.NewNop(),
 		DialOptions: []grpc.DialOption{
 			grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) {
-				return d.DialContext(ctx,
-					"tcp", target)
+				select {
+				case conn := <-first:
+					return conn, nil
+				default:
+					return d.DialContext(ctx, "tcp", target)
+				}
 			}),
 			// A connection that fails is tried again soon: boot is a sequence of peers that come up.
 			grpc.WithConnectParams(grpc.ConnectParams{MinConnectTimeout: time.Second, Backoff: backoff.Config{
@@ -41,6 +56,21 @@ func Dial(dnsName string, address netip.Addr, tlsConfig *tls.Config) (*clientv3.
 		return nil, fmt.Errorf("dial %s at %s: %w", dnsName, target, err)
 	}
 	return c, nil
+}
+
+// Serves reports whether the member behind a client completes a handshake before ctx is done. One that waits for a
+// leader accepts connections, and says nothing.
+func Serves(ctx context.Context, c *clientv3.Client) bool {
+	conn := c.ActiveConnection()
+	conn.Connect()
+	for {
+		switch s := conn.GetState(); {
+		case s == connectivity.Ready:
+			return true
+		case s == connectivity.TransientFailure || s == connectivity.Shutdown || !conn.WaitForStateChange(ctx, s):
+			return false
+		}
+	}
 }
 
 // List reads the member list through quorum: the answer is the cluster's, not the endpoint's. A member that knows of
