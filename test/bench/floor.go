@@ -119,6 +119,11 @@ func writeFloor(dir string, id replica.Identity, cluster *replica.Cluster, bundl
 		Now: time.Now()}); err != nil {
 		return err
 	}
+	for _, leaf := range []certs.Leaf{certs.ControllerManager, certs.Scheduler} {
+		if err := moveKubeconfig(made.Kubeconfig(leaf), dir, filepath.Join(floorDir, id.Name)); err != nil {
+			return err
+		}
+	}
 	// The same flags as quorate's, but for the folders of what is ready-made.
 	here := certs.Files{Dir: filepath.Join(floorDir, id.Name, "pki"), Volatile: filepath.Join(floorDir, id.Name,
 		"volatile")}
@@ -143,6 +148,15 @@ func writeFloor(dir string, id replica.Identity, cluster *replica.Cluster, bundl
 		lines[s.Name+".args"] = append([]string{s.Path}, s.Args...)
 	}
 	return writeArgs(dir, lines)
+}
+
+// moveKubeconfig makes a kubeconfig name its certificates where the VM sees them.
+func moveKubeconfig(path, from, to string) error {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(path, []byte(strings.ReplaceAll(string(text), from, to)), 0o600)
 }
 
 func writeArgs(dir string, files map[string][]string) error {

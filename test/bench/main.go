@@ -2,7 +2,7 @@
 //
 //	one      one replica, from the agent's start to an apiserver that says "ok" on /readyz
 //	three    three first boots at the same moment, to three voters and three such apiservers
-//	memory   the agent's resident memory and its CPU while nothing happens, and those of the processes that it runs
+//	memory   the agent's resident memory and its CPU while nothing happens, and those of what it runs
 //	repair   a recreated VM, with its disk and with an empty one, to a voter and to /readyz; and how long writes stall
 //	         when a follower is lost, when the leader is lost, and when the leader is stopped as planned
 //	reports  what reports and events cost each agent in a day: CPU, requests to the bucket and their bytes; against
@@ -12,8 +12,8 @@
 //	watch    a kubelet and a runtime that break in ten ways: how soon that is seen and made good, and what is done
 //	         wrongly, by quorate and by what else watches a kubelet (./rivals); and what each costs
 //
-// One, three, memory and repair are held against a floor: etcd, its health, then kube-apiserver, started by a program of 70
-// lines (./floor) with certificates and flags that are ready-made, in VMs of the same local GCE project. Rounds of
+// One, three, memory and repair are held against a floor: etcd, its health, then kube-apiserver, started by a small
+// program (./floor) with certificates and flags that are ready-made, in VMs of the same local GCE project. Rounds of
 // quorate and of the floor take turns, because machines are never quiet for long; the table shows medians and the
 // extremes next to them. Below it stands where quorate's time went, phase by phase.
 //

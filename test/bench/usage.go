@@ -31,40 +31,46 @@ type usages struct {
 	Floor   []usage `json:"floor"`
 }
 
-// rows are the agent's, whose worst replica counts, and then those of what it runs, with all that the three replicas use
-// against what they use by hand: of what is elected, one does the work.
+// rows are the agent's, whose worst replica counts, and then those of what it runs: what all replicas use together
+// against what they use by hand, because of what is elected one does the work.
 func (u *usages) rows() (out []row) {
 	if u == nil {
 		return nil
 	}
-	for _, of := range []struct {
-		what, unit string
-		value      func(usage) float64
-		most       float64 // of the agent
-	}{
-		{"memory (RSS)", "MiB", func(u usage) float64 { return float64(u.RSS) }, goalMemory},
-		{"CPU when idle", "% of a core", func(u usage) float64 { return u.CPU }, goalCPU},
-	} {
-		values := func(side []usage, name string) (out []float64) {
-			for _, u := range side {
-				if u.Name == name {
-					out = append(out, of.value(u))
-				}
-			}
-			return out
-		}
-		agent := spreadOf(values(u.Quorate, "agent"))
-		out = append(out, row{What: "agent's " + of.what, Unit: of.unit, Quorate: agent, Value: agent.Max,
-			Goal: of.most, OK: agent.Max <= of.most})
-		for _, name := range append([]string{"etcd"}, slices.Sorted(maps.Keys(components))...) {
-			own, byHand := values(u.Quorate, name), values(u.Floor, name)
-			if len(own) == 0 || len(byHand) == 0 {
-				continue
-			}
-			floor := spreadOf(byHand)
-			ratio := sum(own) / sum(byHand)
-			out = append(out, row{What: name + "'s " + of.what, Unit: of.unit, Quorate: spreadOf(own), Floor: &floor,
-				Value: ratio, Goal: goalOthers, OK: ratio <= goalOthers})
+	rss := func(u usage) float64 { return float64(u.RSS) }
+	ownMemory := func(u usage) float64 { return float64(u.RSS - u.File) }
+	cpu := func(u usage) float64 { return u.CPU }
+	out = append(out, u.agents("memory (RSS)", "MiB", rss, goalMemory),
+		u.agents("CPU when idle", "% of a core", cpu, goalCPU))
+	for _, name := range append([]string{"etcd"}, slices.Sorted(maps.Keys(components))...) {
+		// The program's file is shared: etcd is quorate's own, and its pages are the agent's as well.
+		out = append(out, u.against(name, "memory but its program's file", "MiB", ownMemory)...)
+		out = append(out, u.against(name, "CPU when idle", "% of a core", cpu)...)
+	}
+	return out
+}
+
+// agents is a row about the agents.
+func (u *usages) agents(what, unit string, of func(usage) float64, goal float64) row {
+	s := spreadOf(usedBy(u.Quorate, "agent", of))
+	return row{What: "agent's " + what, Unit: unit, Quorate: s, Value: s.Max, Goal: goal, OK: s.Max <= goal}
+}
+
+// against is a row about what runs on both sides; none where it does not.
+func (u *usages) against(name, what, unit string, of func(usage) float64) []row {
+	own, byHand := usedBy(u.Quorate, name, of), usedBy(u.Floor, name, of)
+	if len(own) == 0 || len(byHand) == 0 {
+		return nil
+	}
+	floor, ratio := spreadOf(byHand), sum(own)/sum(byHand)
+	return []row{{What: name + "'s " + what, Unit: unit, Quorate: spreadOf(own), Floor: &floor, Value: ratio,
+		Goal: goalOthers, OK: ratio <= goalOthers}}
+}
+
+func usedBy(side []usage, name string, of func(usage) float64) (out []float64) {
+	for _, u := range side {
+		if u.Name == name {
+			out = append(out, of(u))
 		}
 	}
 	return out

@@ -5,9 +5,9 @@
 //	floor DIR
 //
 // DIR/<host name>/etcd.args and kube-apiserver.args hold one argument a line, the program first; delay is how long to
-// wait before all; DIR/health is the URL that says when etcd serves. DIR/<host name>/others, if there is one, names what
-// else is started, a line for each, once DIR/<host name>/ready, a URL, says that the apiserver is ready. The program
-// imports little: its own start takes a millisecond.
+// wait before all; DIR/health is the URL that says when etcd serves. DIR/<host name>/others, if there is one, names
+// what else is started, a line for each, once DIR/<host name>/ready, a URL, says that the apiserver is ready. The
+// program imports little: its own start takes a millisecond.
 package main
 
 import (
