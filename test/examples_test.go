@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/quorate/quorate/agent"
+	"github.com/quorate/quorate/internal/localgce"
 	"github.com/quorate/quorate/internal/localgce/tree"
 )
 
@@ -74,12 +75,11 @@ func TestExampleAddons(t *testing.T) {
 // into a folder. It is empty where the baked image has them.
 func exampleImages(t *testing.T) string {
 	t.Helper()
-	archive := imageTree(t)
-	cache, err := os.UserCacheDir()
-	if err != nil {
+	var boots localgce.Config
+	if err := boots.BootImage(imageTree(t)); err != nil {
 		t.Fatal(err)
 	}
-	root, err := tree.Open(t.Context(), filepath.Join(cache, "quorate", "trees"), archive, func() {})
+	root, err := tree.Open(t.Context(), boots.Cache, boots.Image, func() {})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -63,7 +63,7 @@ func (f *upFlags) config(state string) (conf localgce.Config, err error) {
 	conf.Kind, conf.Masked = localgce.Kind(f.kind), f.masked
 	if conf.Kind == localgce.SystemdVMs {
 		if err := conf.BootImage(f.image); err != nil {
-			return conf, fmt.Errorf("--image %s: %w", f.image, err)
+			return conf, err
 		}
 	}
 	if conf.Subnet, err = netip.ParsePrefix(f.subnet); err != nil {

@@ -29,7 +29,7 @@ const (
 func (c *Config) BootImage(root string) error {
 	image, err := filepath.Abs(root)
 	if err != nil {
-		return err
+		return fmt.Errorf("image %s: %w", root, err)
 	}
 	cache := os.Getenv("QUORATE_CACHE")
 	if cache == "" {
