@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"regexp"
+	"strings"
 	"testing"
 )
 
@@ -87,9 +88,11 @@ func TestAFirstBootSaysWhatIsWrongWithTheDataDisk(t *testing.T) {
 	m.until(t, "a disk that is full", says(m, said, `name=preflight reason=.*has 0 MiB left`))
 	said = len(m.console())
 	q.detach(t)
-	// The agent looks in the moment of the loss: while it is still mounted its reading fails, later it is gone.
+	// The agent looks in the moment of the loss: while the disk is still mounted its reading fails, and the console has
+	// the reason that was found first. The replica's report has the newest.
 	m.until(t, "a disk that goes while it is in use",
 		says(m, said, `name=fault reason=.*(not mounted|input/output error)`))
+	m.until(t, "a report of it", func() bool { return strings.Contains(n.report(t), "is not mounted at") })
 
 	// A file system that is smaller than its disk grows, and again when the disk does.
 	disk := blank(t)

@@ -140,6 +140,21 @@ func (n *network) initRecord(t *testing.T) (document string) {
 	return document
 }
 
+// report is what the machine's replica has last told in the bucket; empty before it has.
+func (n *network) report(t *testing.T) string {
+	t.Helper()
+	paths, err := filepath.Glob(filepath.Join(n.dir, "buckets", "*", "*.reports", "replicas", "*.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all string
+	for _, path := range paths {
+		text, _ := os.ReadFile(path) // the next look reads one that is being exchanged
+		all += string(text)
+	}
+	return all
+}
+
 // do calls f in the network.
 func (n *network) do(t *testing.T, f func() error) {
 	t.Helper()
