@@ -52,8 +52,8 @@ const (
 const (
 	// askTimeout is how long one address may take to answer; docs/membership.md.
 	askTimeout = 2 * time.Second
-	// handshakeTimeout is how long a member that accepts connections may take to begin to speak TLS. It takes some 5
-	// ms.
+	// handshakeTimeout is how long a member that accepts connections may take until TLS and gRPC are agreed on. It
+	// takes some 5 ms.
 	handshakeTimeout = 700 * time.Millisecond
 	// enoughGrace is how long the others may still take once one has answered through quorum. What they say after it is
 	// only shown, or, in a join, found out once more by the joining member itself (refreshCluster).

@@ -58,8 +58,8 @@ func DialOver(conn net.Conn, dnsName string, address netip.Addr, tlsConfig *tls.
 	return c, nil
 }
 
-// Serves reports whether the member behind a client completes a handshake before ctx is done. One that waits for a
-// leader accepts connections, and says nothing.
+// Serves reports whether the member behind a client agrees with it on TLS and gRPC before ctx is done. A member that
+// waits for a leader accepts connections, and says nothing.
 func Serves(ctx context.Context, c *clientv3.Client) bool {
 	conn := c.ActiveConnection()
 	conn.Connect()

@@ -29,7 +29,7 @@ func (l *counted) Accept() (net.Conn, error) {
 	return c, err
 }
 
-// A survey asks each member over one connection: a second handshake would cost both sides as much as all of the rest.
+// A member is asked over one connection: handshakes are a good part of what idle agents and members do.
 func TestAMemberIsAskedOverTheConnectionThatIsThere(t *testing.T) {
 	page := httptest.NewTLSServer(nil) // for its certificate, which names example.com
 	defer page.Close()
