@@ -129,7 +129,7 @@ func TestADayOfAProject(t *testing.T) {
 		return out
 	}
 	t.Cleanup(func() { localgceIn(t, dir, "down") })
-	up := []string{"up", "--subnet", "10.243.20.0/25", "--vm", "a@us-central1-a", "--vm", "b@us-central1-b", "--agent",
+	up := []string{"up", "--subnet", "10.242.0.0/25", "--vm", "a@us-central1-a", "--vm", "b@us-central1-b", "--agent",
 		"/bin/sleep 1000", "--disk-size", "32MiB", "--reflink"}
 	step("The project is up after", 0, up...)
 	step("the project is up already", exitUp, up...)
