@@ -64,6 +64,9 @@ func (m *machine) probed(now time.Time, q question, err error) act {
 		}
 	case readyQuestion:
 		failing := h.ready.add(now, err)
+		if err == nil {
+			h.live.add(now, nil) // Live is not asked while Ready passes
+		}
 		h.usable = err == nil || h.usable && failing < m.spec.Ready.limit()
 	}
 	return m.judge(now)

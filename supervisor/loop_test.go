@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -379,6 +380,57 @@ func TestReadyIsNotAskedEagerlyOnceItHasPassed(t *testing.T) {
 		if got, want := len(asks.list()), 3+2; got != want {
 			t.Errorf("asked %d times, want %d: the third passes, and two that fail follow at its period", got, want)
 		}
+		if err := end(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+func TestLiveIsAskedWhileReadyDoesNotPass(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var alive, asks times
+		var broken atomic.Bool
+		answer := func(context.Context) error {
+			if broken.Load() {
+				return errCheck
+			}
+			return nil
+		}
+		s, end := newStage(t, polite).supervisor()
+		spec := play("it")
+		spec.Live = &Probe{Period: 20 * time.Second, Limit: time.Hour, Check: alive.of(answer)}
+		spec.Ready = &Probe{Period: 10 * time.Second, Retry: time.Second, Check: asks.of(answer)}
+		start(t, s, spec)
+		ready(t, s, "it")
+		counts := func(when string, wantAlive, wantAsks int) {
+			t.Helper()
+			synctest.Wait()
+			if a, r := len(alive.list()), len(asks.list()); a != wantAlive || r != wantAsks {
+				t.Errorf("%s: Live was asked %d times and Ready %d, want %d and %d", when, a, r, wantAlive, wantAsks)
+			}
+		}
+		time.Sleep(105 * time.Second)
+		counts("it passes", len(alive.list()), 11)
+		begin := len(alive.list())
+		if begin > 1 {
+			t.Errorf("Live was asked %d times, and at most one is before Ready has passed", begin)
+		}
+		broken.Store(true)
+		time.Sleep(5 * time.Second) // to the next check of Ready, at 110 s
+		counts("it fails", begin+1, 12)
+		time.Sleep(20 * time.Second)
+		counts("it goes on to fail", begin+2, 32)
+		if st, _ := s.StatusOf("it"); st.State != Degraded {
+			t.Errorf("it is %s: %s", st.State, st.Reason)
+		}
+		broken.Store(false)
+		time.Sleep(time.Second)
+		counts("it passes again", begin+2, 33)
+		if st, _ := s.StatusOf("it"); st.State != Ready {
+			t.Errorf("it is %s: %s", st.State, st.Reason)
+		}
+		time.Sleep(time.Minute)
+		counts("it goes on to pass", begin+2, 39)
 		if err := end(); err != nil {
 			t.Error(err)
 		}

@@ -133,10 +133,12 @@ func TestReadyIsReachedByStartThenReadyAndLostByEither(t *testing.T) {
 	l.m.probed(l.now, readyQuestion, nil)
 	l.is(Ready, "pass again")
 
-	l.m.probed(l.now, liveQuestion, errCheck)
-	l.is(Degraded, "not alive: 503")
-	l.m.probed(l.now, liveQuestion, nil)
-	l.is(Ready, "pass again")
+	for _, passes := range []question{liveQuestion, readyQuestion} { // what others may use is alive
+		l.m.probed(l.now, liveQuestion, errCheck)
+		l.is(Degraded, "not alive: 503")
+		l.m.probed(l.now, passes, nil)
+		l.is(Ready, "pass again")
+	}
 }
 
 func TestLiveFailingForItsLimitEndsTheProcessOnce(t *testing.T) {

@@ -11,9 +11,9 @@ const (
 	defaultPeriod  = time.Second
 	defaultTimeout = time.Second
 	defaultLimit   = 2 * time.Second
-	// eagerPeriod is the time between two checks of Ready until it has passed for the first time, unless Period is
+	// eagerPeriod is the time between two checks of Ready until it has passed for the first time, unless its own is
 	// shorter: others wait for it, and a boot is a chain of such waits. What is not ready after eagerFor waits for
-	// something that takes its time, such as a quorum, and is asked at its own Period from then on.
+	// something that takes its time, such as a quorum, and is asked as its probe says from then on.
 	eagerPeriod = 50 * time.Millisecond
 	eagerFor    = 30 * time.Second
 )
@@ -24,20 +24,56 @@ type result struct {
 	err      error
 }
 
-// ask asks the probes of one run until ctx is done: Start, at once and until it passes, then Live and Ready
-// independently of each other.
+// ask asks the probes of one run until ctx is done: Start, at once and until it passes, then Ready, and Live while
+// Ready does not pass.
 func ask(ctx context.Context, spec Spec, results chan<- result) {
 	if spec.Start != nil && !askUntilUp(ctx, *spec.Start, results) {
 		return
 	}
 	var both sync.WaitGroup
+	fails := &failing{}
 	if spec.Live != nil {
-		both.Go(func() { askForEver(ctx, *spec.Live, liveQuestion, results) })
+		both.Go(func() { askLive(ctx, *spec.Live, fails, results) })
 	}
 	if spec.Ready != nil {
-		both.Go(func() { askForEver(ctx, *spec.Ready, readyQuestion, results) })
+		both.Go(func() { askReady(ctx, *spec.Ready, fails, results) })
 	}
 	both.Wait()
+}
+
+// failing says whether Ready does not pass. Both goroutines of a run use it.
+type failing struct {
+	mu    sync.Mutex
+	ended chan struct{} // nil: Ready does not pass, or there is none; else closed once that is so
+}
+
+// note takes the outcome of a check.
+func (f *failing) note(fails bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	switch {
+	case fails && f.ended != nil:
+		close(f.ended)
+		f.ended = nil
+	case !fails && f.ended == nil:
+		f.ended = make(chan struct{})
+	}
+}
+
+// wait returns once Ready does not pass, and false if ctx was done first.
+func (f *failing) wait(ctx context.Context) bool {
+	f.mu.Lock()
+	ended := f.ended
+	f.mu.Unlock()
+	if ended == nil {
+		return ctx.Err() == nil
+	}
+	select {
+	case <-ended:
+		return true
+	case <-ctx.Done():
+		return false
+	}
 }
 
 func askUntilUp(ctx context.Context, probe Probe, results chan<- result) bool {
@@ -55,18 +91,32 @@ func askUntilUp(ctx context.Context, probe Probe, results chan<- result) bool {
 	}
 }
 
-// askForEver asks until ctx is done, Ready eagerly at first.
-func askForEver(ctx context.Context, probe Probe, q question, results chan<- result) {
-	period, eager := probe.period(), q == readyQuestion
+// askLive asks while Ready does not pass, until ctx is done.
+func askLive(ctx context.Context, probe Probe, ready *failing, results chan<- result) {
+	for ready.wait(ctx) {
+		err := probe.ask(ctx)
+		if !report(ctx, results, result{liveQuestion, err}) || !pause(ctx, probe.period()) {
+			return
+		}
+	}
+}
+
+// askReady asks until ctx is done, eagerly at first.
+func askReady(ctx context.Context, probe Probe, fails *failing, results chan<- result) {
+	eager := true
 	for begin := time.Now(); ; {
 		err := probe.ask(ctx)
-		if !report(ctx, results, result{q, err}) {
+		fails.note(err != nil)
+		if !report(ctx, results, result{readyQuestion, err}) {
 			return
 		}
 		eager = eager && err != nil && time.Since(begin) < eagerFor
-		wait := period
+		wait := probe.period()
+		if err != nil && probe.Retry != 0 {
+			wait = probe.Retry
+		}
 		if eager {
-			wait = min(period, eagerPeriod)
+			wait = min(wait, eagerPeriod)
 		}
 		if !pause(ctx, wait) {
 			return

@@ -20,7 +20,8 @@ type Spec struct {
 	// the supervisor before this one was.
 	After []string
 	// Start passes once the process has come up; until then Live is not asked. Live failing restarts it. Ready says
-	// whether others may use it; nil: ready once started. Each may be nil.
+	// whether others may use it; nil: ready once started. What passes Ready is alive, so Live is asked only while Ready
+	// does not pass. Each may be nil.
 	Start, Live, Ready *Probe
 	// StopTimeout is how long the process may take from SIGTERM, sent once, to its exit; then it is killed. 0: 10 s.
 	StopTimeout time.Duration
@@ -50,6 +51,8 @@ type Probe struct {
 	Check func(ctx context.Context) error
 	// Period is the time between two checks; 0: 1 s. Timeout bounds one check; 0: 1 s.
 	Period, Timeout time.Duration
+	// Retry is the time from a check of Ready that failed to the next, where that differs from Period; 0: it does not.
+	Retry time.Duration
 	// Limit is how long it may fail until it counts as failed; 0: 2 s. For Start it is counted from the launch, however
 	// many checks that was time for, and the process is restarted then. For Live and Ready it is counted from the first
 	// failed check in a row and judged at each further one: a supervisor that was itself stopped for that long does not

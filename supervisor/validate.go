@@ -52,9 +52,9 @@ func (probe Probe) faults(name string) []error {
 	if probe.Check == nil {
 		errs = append(errs, fmt.Errorf("%s probe: it has no check", name))
 	}
-	if probe.Period < 0 || probe.Timeout < 0 || probe.Limit < 0 {
-		errs = append(errs, fmt.Errorf("%s probe: period %s, timeout %s, limit %s, none may be negative",
-			name, probe.Period, probe.Timeout, probe.Limit))
+	if probe.Period < 0 || probe.Timeout < 0 || probe.Retry < 0 || probe.Limit < 0 {
+		errs = append(errs, fmt.Errorf("%s probe: period %s, timeout %s, retry %s, limit %s, none may be negative",
+			name, probe.Period, probe.Timeout, probe.Retry, probe.Limit))
 	}
 	return errs
 }
