@@ -124,8 +124,12 @@ func describe(specs []supervisor.Spec, files []File) string {
 			probe *supervisor.Probe
 		}{{"start", s.Start}, {"live", s.Live}, {"ready", s.Ready}} {
 			if p.probe != nil {
-				fmt.Fprintf(&b, "%s every %s within %s, fails after %s\n", p.name, p.probe.Period, p.probe.Timeout,
-					p.probe.Limit)
+				retry := ""
+				if p.probe.Retry != 0 {
+					retry = fmt.Sprintf(" (%s while it fails)", p.probe.Retry)
+				}
+				fmt.Fprintf(&b, "%s every %s%s within %s, fails after %s\n", p.name, p.probe.Period, retry,
+					p.probe.Timeout, p.probe.Limit)
 			}
 		}
 		b.WriteString("\n")

@@ -25,8 +25,9 @@ const (
 	// and one that is slow must not be shot. kube-up gave 30 to 45 s (3 misses at 10 s with time-outs of 15 s), kubeadm
 	// gives 80 s (8 at 10 s).
 	livePeriod, liveTimeout, liveLimit = 5 * time.Second, 10 * time.Second, 45 * time.Second
-	// readyTimeout is above the 2 s that the apiserver itself gives etcd to answer. Two checks in a row must fail.
-	readyPeriod, readyTimeout, readyLimit = 1 * time.Second, 3 * time.Second, 1 * time.Second
+	// readyTimeout is above the 2 s that the apiserver itself gives etcd to answer. Two checks in a row must fail. Each
+	// makes the apiserver read from etcd twice, through its quorum; load balancers ask by themselves.
+	readyPeriod, readyRetry, readyTimeout, readyLimit = 5 * time.Second, time.Second, 3 * time.Second, time.Second
 )
 
 // check is the shape of a probe's question.
@@ -41,7 +42,8 @@ func liveProbe(c check) *supervisor.Probe {
 }
 
 func readyProbe(c check) *supervisor.Probe {
-	return &supervisor.Probe{Check: c, Period: readyPeriod, Timeout: readyTimeout, Limit: readyLimit}
+	return &supervisor.Probe{Check: c, Period: readyPeriod, Timeout: readyTimeout, Retry: readyRetry,
+		Limit: readyLimit}
 }
 
 // apiServerProbes: an etcd that is slow or without quorum is no reason to restart an apiserver, which would only make
