@@ -117,12 +117,12 @@ const (
 	firstReleaseRetry, lastReleaseRetry = 200 * time.Millisecond, 2 * time.Second
 	// observePeriod is the time between two observations of the leases. They are for people, and for a leader that
 	// hangs.
-	observePeriod = 2 * time.Second
+	observePeriod = 4 * time.Second
 	// patience is how long after it was read a lease is still shown.
 	patience = 10 * time.Second
 	// lossMargin is how long a process must have been up before the last renewal that was seen, to be the one that
 	// renewed: that may be seen observePeriod later, and a process that has just ended may have left it.
-	lossMargin = 5 * time.Second
+	lossMargin = 7 * time.Second
 )
 
 const (

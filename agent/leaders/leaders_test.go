@@ -10,6 +10,8 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/quorate/quorate/agent/election"
+	"github.com/quorate/quorate/agent/lease"
 	"github.com/quorate/quorate/controlplane"
 	"github.com/quorate/quorate/etcdmember/table"
 	"github.com/quorate/quorate/internal/replica"
@@ -128,6 +130,44 @@ func TestAHangingLeaderIsStartedAgain(t *testing.T) {
 			why := l.judgeOne(t.Context(), of, watch, before)
 			if why == nil {
 				t.Error("nobody is told")
+			}
+		})
+	}
+}
+
+// A process that goes on without its lease is started again, unless the observation was old.
+func TestALeaderWithoutItsLeaseIsStartedAgain(t *testing.T) {
+	for name, restarts := range map[string]bool{"another has it": true, "it has it again": false} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, nil)
+			l, s := w.leaders, w.leasing()
+			if err := l.supervisor.Start(sleeper(replica.Scheduler)); err != nil {
+				t.Fatal(err)
+			}
+			eventually(t, "it runs",
+				func() bool { s, _ := l.supervisor.StatusOf(replica.Scheduler); return s.State == supervisor.Ready })
+			before, _ := l.supervisor.StatusOf(replica.Scheduler)
+			of := controlplane.Leases(w.cluster)[0]
+			now := election.SinceBoot()
+			all, err := l.leases.list(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			own := all[of.Name]
+			l.seen.note(map[string]lease.Seen{of.Name: own}, now-time.Minute)
+			other := lease.Seen{Holder: "other_1", Renewed: own.Renewed}
+			l.seen.note(map[string]lease.Seen{of.Name: other}, now-time.Minute+time.Second)
+			if restarts {
+				s.lease.Spec.HolderIdentity = &other.Holder
+			}
+			before.Since = time.Now().Add(-time.Hour) // it has been up for that long
+			watch, _ := l.seen.watch(of.Name)
+			if f := l.facts(t.Context(), of, watch, before); !f.Lost || f.Holds {
+				t.Fatalf("%+v", f)
+			}
+			l.judgeOne(t.Context(), of, watch, before)
+			if after, _ := l.supervisor.StatusOf(replica.Scheduler); (after.PID != before.PID) != restarts {
+				t.Errorf("before %+v, after %+v", before, after)
 			}
 		})
 	}

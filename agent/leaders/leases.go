@@ -26,9 +26,10 @@ type leases struct {
 	as func(certs.Leaf) (Client, error)
 }
 
-// list reads the leases of the components; the apiservers' own identity leases are left out.
+// list reads the leases of the components; the apiservers' own identity leases are left out. It is what the apiserver
+// knows already (resourceVersion 0), which may be old: who acts on it reads again.
 func (l *leases) list(ctx context.Context) (map[string]lease.Seen, error) {
-	all, err := l.client.List(ctx, metav1.ListOptions{})
+	all, err := l.client.List(ctx, metav1.ListOptions{ResourceVersion: "0"})
 	if err != nil {
 		return nil, fmt.Errorf("list leases: %w", err)
 	}
@@ -49,6 +50,12 @@ func seen(spec coordinationv1.LeaseSpec) (s lease.Seen) {
 		s.Renewed = spec.RenewTime.Time
 	}
 	return s
+}
+
+// still says whether a lease is as it was observed.
+func (l *leases) still(ctx context.Context, name string, observed lease.Seen) bool {
+	found, err := l.client.Get(ctx, name, metav1.GetOptions{})
+	return err == nil && seen(found.Spec).Is(observed)
 }
 
 // release frees a lease that a process of this machine has left behind, if lease.MayRelease says so of what judge makes
@@ -88,7 +95,7 @@ func (l *leases) dryRun(ctx context.Context, of controlplane.Lease, observed lea
 	if err != nil {
 		return lease.Refused, err.Error()
 	}
-	if now := seen(found.Spec); now.Holder != observed.Holder || !now.Renewed.Equal(observed.Renewed) {
+	if !seen(found.Spec).Is(observed) {
 		return lease.NotTried, ""
 	}
 	renewed := metav1.NewMicroTime(time.Now())

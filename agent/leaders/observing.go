@@ -114,14 +114,17 @@ func (l *Leaders) judge(ctx context.Context) {
 // judgeOne does what is to be done about one component, and returns what a person is told.
 func (l *Leaders) judgeOne(ctx context.Context, of controlplane.Lease, w lease.Watch, runs supervisor.Status) error {
 	f := l.facts(ctx, of, w, runs)
+	seen, _ := w.Seen()
 	act, why := lease.Judge(f)
 	if act == lease.Try {
-		seen, _ := w.Seen()
 		f.DryRun, f.Why = l.open().dryRun(ctx, of, seen)
 		act, why = lease.Judge(f)
 	}
 	switch act {
 	case lease.Restart:
+		if !l.open().still(ctx, of.Name, seen) {
+			return nil // the next observation has what it is now
+		}
 		l.restart(ctx, of.Component, why)
 	case lease.Tell:
 		return fmt.Errorf("%s: %s", of.Component, why)
@@ -148,15 +151,15 @@ func (l *Leaders) facts(ctx context.Context, of controlplane.Lease, w lease.Watc
 		Ready: runs.State == supervisor.Ready, Runs: time.Since(runs.Since), Unchanged: w.Unchanged(),
 		Restarts: l.seen.restartsAgo(of.Component, now)}
 	host, err := os.Hostname()
-	if err != nil || l.sharesHost(ctx) {
-		return f // nobody can tell whose the lease is
-	}
 	s, _ := w.Seen()
-	f.Holds = lease.HeldBy(s.Holder, host, of.HolderIsHost)
-	// It is this very process that renewed the lease and lost it, if it had come up long enough before that.
 	loss := w.Lost()
-	f.Lost = lease.HeldBy(loss.By, host, of.HolderIsHost) && s.Holder != "" && !f.Holds &&
-		now-f.Runs+lossMargin < loss.Renewed
+	holds, held := lease.HeldBy(s.Holder, host, of.HolderIsHost), lease.HeldBy(loss.By, host, of.HolderIsHost)
+	if err != nil || !holds && !held || l.sharesHost(ctx) {
+		return f // it is not this machine's, or nobody can tell whose it is
+	}
+	f.Holds = holds
+	// It is this very process that renewed the lease and lost it, if it had come up long enough before that.
+	f.Lost = held && s.Holder != "" && !holds && now-f.Runs+lossMargin < loss.Renewed
 	f.LostSince = now - loss.At
 	return f
 }

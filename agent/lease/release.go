@@ -13,6 +13,9 @@ type Seen struct {
 	Renewed time.Time
 }
 
+// Is says whether nothing has happened to the lease between the two reads.
+func (s Seen) Is(other Seen) bool { return s.Holder == other.Holder && s.Renewed.Equal(other.Renewed) }
+
 // Ended is a process that elected itself and has ended on this machine, with all that it had started.
 type Ended struct {
 	// Host is the machine's host name, with which the holder's identity begins. HolderIsHost: the identity is nothing
