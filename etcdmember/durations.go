@@ -108,6 +108,9 @@ const (
 const (
 	// tickPeriod is the tick of noticing everywhere: a new peer, a learner, a member without a leader.
 	tickPeriod = 250 * time.Millisecond
+	// followPeriod is the tick of a member that follows a leader, once it has settled: who comes or goes is the
+	// leader's business first, and each question wakes two idle processes.
+	followPeriod = time.Second
 	// learnerPeriod is the tick of the leader loop while a learner is on its way. Each asks the child on this machine,
 	// and nobody else: the observation follows once the learner has caught up.
 	learnerPeriod = 50 * time.Millisecond

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -31,6 +32,9 @@ type keeper struct {
 	nextRound time.Time
 	// unresolved are the peers' names that the last round did not find: another round right away would not either.
 	unresolved map[string]bool
+	// began is when it did. follows: at the last tick the member followed a leader, with nobody on the way.
+	began   time.Time
+	follows bool
 	// leaderless: the member knew no leader at the former tick.
 	leaderless bool
 	// listed are the ids of the list as the last round found it.
@@ -49,6 +53,7 @@ func (m *Membership) newKeeper() *keeper {
 func (m *Membership) Keep(ctx context.Context) error {
 	m.observer.keeping = true
 	k := m.newKeeper()
+	k.began = time.Now()
 	defer k.leader.alarms.forget()
 	defer m.observer.lists.drop()
 	period := tickPeriod
@@ -58,7 +63,7 @@ func (m *Membership) Keep(ctx context.Context) error {
 		if err := k.tick(ctx); err != nil {
 			return err
 		}
-		if next := k.leader.pace.period(time.Now()); next != period {
+		if next := k.period(time.Now()); next != period {
 			period = next
 			tick.Reset(period)
 		}
@@ -70,6 +75,20 @@ func (m *Membership) Keep(ctx context.Context) error {
 	}
 }
 
+// period is how soon the next tick is to come.
+func (k *keeper) period(now time.Time) time.Duration {
+	if k.follows && now.Sub(k.began) >= bootWindow {
+		return followPeriod
+	}
+	return k.leader.pace.period(now)
+}
+
+// noteFollows notes whether the member follows a leader, and all members of its list are voters that have started.
+func (k *keeper) noteFollows(s table.MemberStatus) {
+	onTheWay := func(e table.Member) bool { return e.Learner || !e.Started() }
+	k.follows = s.Leader != 0 && s.Leader != s.MemberID && !slices.ContainsFunc(s.Members, onTheWay)
+}
+
 func (k *keeper) tick(ctx context.Context) error {
 	now := time.Now()
 	s, err := k.ask(ctx)
@@ -77,6 +96,7 @@ func (k *keeper) tick(ctx context.Context) error {
 		s = table.MemberStatus{} // the supervisor starts it again; the record is observed all the same
 		k.showEnded(now)
 	}
+	k.noteFollows(s)
 	observed := false
 	if lost := k.lostLeader(s); lost || !now.Before(k.nextRound) || k.unknownPeer(s) || k.newMember(s) {
 		observed = true

@@ -74,6 +74,32 @@ func TestALostQuorumIsObservedSoon(t *testing.T) {
 	}
 }
 
+// Only a follower that has settled, in a whole cluster, is asked rarely.
+func TestAFollowerIsAskedRarely(t *testing.T) {
+	voters := []table.Member{entry(pa, "101", 0xa1), entry(pb, "102", 0xb1)}
+	comes := append(slices.Clone(voters), table.Member{ID: 0xc1, Learner: true})
+	own := func(leader record.MemberID, list []table.Member) table.MemberStatus {
+		return table.MemberStatus{MemberID: 0xa1, Leader: leader, Members: list}
+	}
+	for name, c := range map[string]struct {
+		s           table.MemberStatus
+		after, want time.Duration
+	}{
+		"it follows":                 {own(0xb1, voters), bootWindow, followPeriod},
+		"it has just booted":         {own(0xb1, voters), 0, tickPeriod},
+		"it leads":                   {own(0xa1, voters), bootWindow, tickPeriod},
+		"it has no leader":           {own(0, voters), bootWindow, tickPeriod},
+		"its member does not answer": {table.MemberStatus{}, bootWindow, tickPeriod},
+		"a member comes":             {own(0xb1, comes), bootWindow, tickPeriod},
+	} {
+		k := &keeper{began: t0, leader: &leaderLoop{pace: newLeaderPace()}}
+		k.noteFollows(c.s)
+		if got := k.period(t0.Add(c.after)); got != c.want {
+			t.Errorf("%s: the next tick is in %s, want %s", name, got, c.want)
+		}
+	}
+}
+
 func TestKeepGoesOnWhileTheRecordIsUnreadable(t *testing.T) {
 	m, ms, k := kept(t)
 	m.record.Fail(errors.New("503"))
