@@ -31,45 +31,45 @@ func ask(ctx context.Context, spec Spec, results chan<- result) {
 		return
 	}
 	var both sync.WaitGroup
-	fails := &failing{}
+	ready := &readiness{}
 	if spec.Live != nil {
-		both.Go(func() { askLive(ctx, *spec.Live, fails, results) })
+		both.Go(func() { askLive(ctx, *spec.Live, ready, results) })
 	}
 	if spec.Ready != nil {
-		both.Go(func() { askReady(ctx, *spec.Ready, fails, results) })
+		both.Go(func() { askReady(ctx, *spec.Ready, ready, results) })
 	}
 	both.Wait()
 }
 
-// failing says whether Ready does not pass. Both goroutines of a run use it.
-type failing struct {
-	mu    sync.Mutex
-	ended chan struct{} // nil: Ready does not pass, or there is none; else closed once that is so
+// readiness is what the last check of Ready said. Both goroutines of a run use it.
+type readiness struct {
+	mu   sync.Mutex
+	lost chan struct{} // closed by the next check that fails; nil: Ready does not pass, or there is none
 }
 
 // note takes the outcome of a check.
-func (f *failing) note(fails bool) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
+func (r *readiness) note(passes bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	switch {
-	case fails && f.ended != nil:
-		close(f.ended)
-		f.ended = nil
-	case !fails && f.ended == nil:
-		f.ended = make(chan struct{})
+	case passes && r.lost == nil:
+		r.lost = make(chan struct{})
+	case !passes && r.lost != nil:
+		close(r.lost)
+		r.lost = nil
 	}
 }
 
-// wait returns once Ready does not pass, and false if ctx was done first.
-func (f *failing) wait(ctx context.Context) bool {
-	f.mu.Lock()
-	ended := f.ended
-	f.mu.Unlock()
-	if ended == nil {
+// waitLost returns once Ready does not pass, and false if ctx was done first.
+func (r *readiness) waitLost(ctx context.Context) bool {
+	r.mu.Lock()
+	lost := r.lost
+	r.mu.Unlock()
+	if lost == nil {
 		return ctx.Err() == nil
 	}
 	select {
-	case <-ended:
+	case <-lost:
 		return true
 	case <-ctx.Done():
 		return false
@@ -92,8 +92,8 @@ func askUntilUp(ctx context.Context, probe Probe, results chan<- result) bool {
 }
 
 // askLive asks while Ready does not pass, until ctx is done.
-func askLive(ctx context.Context, probe Probe, ready *failing, results chan<- result) {
-	for ready.wait(ctx) {
+func askLive(ctx context.Context, probe Probe, ready *readiness, results chan<- result) {
+	for ready.waitLost(ctx) {
 		err := probe.ask(ctx)
 		if !report(ctx, results, result{liveQuestion, err}) || !pause(ctx, probe.period()) {
 			return
@@ -102,11 +102,11 @@ func askLive(ctx context.Context, probe Probe, ready *failing, results chan<- re
 }
 
 // askReady asks until ctx is done, eagerly at first.
-func askReady(ctx context.Context, probe Probe, fails *failing, results chan<- result) {
+func askReady(ctx context.Context, probe Probe, ready *readiness, results chan<- result) {
 	eager := true
 	for begin := time.Now(); ; {
 		err := probe.ask(ctx)
-		fails.note(err != nil)
+		ready.note(err == nil)
 		if !report(ctx, results, result{readyQuestion, err}) {
 			return
 		}
