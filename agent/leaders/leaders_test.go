@@ -98,12 +98,7 @@ func TestAHangingLeaderIsStartedAgain(t *testing.T) {
 			w := newWorld(t, nil)
 			l, s := w.leaders, w.leasing()
 			s.refuses = c.refuses
-			if err := l.supervisor.Start(sleeper(replica.Scheduler)); err != nil {
-				t.Fatal(err)
-			}
-			eventually(t, "it runs",
-				func() bool { s, _ := l.supervisor.StatusOf(replica.Scheduler); return s.State == supervisor.Ready })
-			before, _ := l.supervisor.StatusOf(replica.Scheduler)
+			before := w.runs(replica.Scheduler)
 			of := controlplane.Leases(w.cluster)[0]
 			old := func() {
 				t.Helper()
@@ -141,12 +136,7 @@ func TestALeaderWithoutItsLeaseIsStartedAgain(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, nil)
 			l, s := w.leaders, w.leasing()
-			if err := l.supervisor.Start(sleeper(replica.Scheduler)); err != nil {
-				t.Fatal(err)
-			}
-			eventually(t, "it runs",
-				func() bool { s, _ := l.supervisor.StatusOf(replica.Scheduler); return s.State == supervisor.Ready })
-			before, _ := l.supervisor.StatusOf(replica.Scheduler)
+			before := w.runs(replica.Scheduler)
 			of := controlplane.Leases(w.cluster)[0]
 			now := election.SinceBoot()
 			all, err := l.leases.list(t.Context())

@@ -184,6 +184,19 @@ func sleeper(name string) supervisor.Spec {
 	return supervisor.Spec{Name: name, Path: "/bin/sleep", Args: []string{"1000"}}
 }
 
+// runs starts a process under the component's name, and returns its status once it runs.
+func (w *world) runs(component string) (s supervisor.Status) {
+	w.t.Helper()
+	if err := w.leaders.supervisor.Start(sleeper(component)); err != nil {
+		w.t.Fatal(err)
+	}
+	eventually(w.t, "it runs", func() bool {
+		s, _ = w.leaders.supervisor.StatusOf(component)
+		return s.State == supervisor.Ready
+	})
+	return s
+}
+
 // eventually waits for a condition that another goroutine brings about.
 func eventually(t *testing.T, what string, ok func() bool) {
 	t.Helper()
