@@ -193,7 +193,7 @@ func etcdArgs(id replica.Identity, cluster *replica.Cluster, files certs.Files, 
 		"--election-timeout=" + strconv.FormatInt(cluster.Etcd.Election.Duration().Milliseconds(), 10),
 		"--quota-backend-bytes=" + strconv.FormatInt(cluster.Etcd.QuotaBytes, 10),
 		"--snapshot-catchup-entries=" + strconv.FormatUint(cluster.Etcd.CatchUpEntries, 10),
-		// As kube-up and kubeadm have it. It wakes etcd and the apiserver for each of some 70 watches.
+		// As kube-up and kubeadm have it. It wakes etcd and the apiserver for each of 58 watches.
 		"--watch-progress-notify-interval=5s",
 		"--feature-gates=CompactHashCheck=true", "--corrupt-check-time=8h",
 	}
