@@ -39,7 +39,7 @@ func showFingerprints(w io.Writer, b *certs.Bundle) error {
 		rows = append(rows, terminal.Row{Cells: []string{string(f.Authority), f.NotAfter.UTC().Format("2006-01-02"),
 			f.Pin}})
 	}
-	terminal.PrintTable(w, []string{"CA", "UNTIL", "SHA-256 OF ITS KEY"}, rows)
+	terminal.PrintTableBelow(w, []string{"CA", "UNTIL", "SHA-256 OF ITS KEY"}, rows)
 	return nil
 }
 

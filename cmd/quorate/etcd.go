@@ -67,7 +67,7 @@ func showExplanation(w io.Writer, e explain.Explanation, now time.Time) {
 	}{{"disk", e.Disk}, {"its epoch", e.DiskEpoch}, {"record", e.Record}, {"others", e.Remote}} {
 		classes = append(classes, terminal.Row{Cells: []string{c.what, c.Class}, Below: c.Means})
 	}
-	terminal.PrintTable(w, []string{"OBSERVED", "CLASS"}, classes)
+	terminal.PrintTableBelow(w, []string{"OBSERVED", "CLASS"}, classes)
 	if len(e.Found) > 0 {
 		fmt.Fprintln(w)
 	}
@@ -84,7 +84,7 @@ func showExplanation(w io.Writer, e explain.Explanation, now time.Time) {
 			rows = append(rows, terminal.Row{Cells: []string{p.Row.Name(), actText(p.Act), terminal.OrNone(p.Member),
 				p.About}, Below: p.Reason})
 		}
-		terminal.PrintTable(w, []string{"ROW", "ACT", "MEMBER", "ABOUT"}, rows)
+		terminal.PrintTableBelow(w, []string{"ROW", "ACT", "MEMBER", "ABOUT"}, rows)
 	}
 }
 

@@ -77,9 +77,9 @@ func showRecord(w io.Writer, where string, v record.View, all bool, now time.Tim
 	for _, o := range shown {
 		orders = append(orders, orderRow(o, log))
 	}
-	terminal.PrintTable(w, []string{"EPOCH", "STATE", "ETCD CLUSTER", "SEEDER", "FROM", "SINCE"}, epochs)
-	terminal.PrintTable(w, []string{"REPLICA", "INCARNATION", "INSTANCE", "MEMBER", "EPOCH", "SINCE"}, replicas)
-	terminal.PrintTable(w, []string{"ORDER", "WHAT", "BY", "SINCE", "STATE"}, orders)
+	terminal.PrintTableBelow(w, []string{"EPOCH", "STATE", "ETCD CLUSTER", "SEEDER", "FROM", "SINCE"}, epochs)
+	terminal.PrintTableBelow(w, []string{"REPLICA", "INCARNATION", "INSTANCE", "MEMBER", "EPOCH", "SINCE"}, replicas)
+	terminal.PrintTableBelow(w, []string{"ORDER", "WHAT", "BY", "SINCE", "STATE"}, orders)
 	fmt.Fprint(w, recordtext.FoldedText(folded))
 }
 

@@ -129,5 +129,5 @@ func showSnapshots(w io.Writer, where string, list []record.Snapshot) {
 			terminal.OrNone(s.EtcdVersion), terminal.OrNone(s.By), terminal.OrNone(s.Why)}})
 	}
 	fmt.Fprintf(w, "%d in %s\n", len(list), where)
-	terminal.PrintTable(w, []string{"SNAPSHOT", "TAKEN", "REVISION", "SIZE", "STORED", "ETCD", "BY", "WHY"}, rows)
+	terminal.PrintTableBelow(w, []string{"SNAPSHOT", "TAKEN", "REVISION", "SIZE", "STORED", "ETCD", "BY", "WHY"}, rows)
 }

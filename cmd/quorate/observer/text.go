@@ -33,7 +33,7 @@ func Show(w io.Writer, v health.Verdict, now time.Time) {
 			terminal.Row{Cells: []string{r.Name, r.Zone, r.Text(), role, reported,
 				terminal.OrNone(strings.Join(r.Waits, ", "))}, Tones: map[int]terminal.Tone{2: tone.OfReplica(r.State)}})
 	}
-	terminal.PrintTable(w, []string{"REPLICA", "ZONE", "STATE", "ETCD", "REPORTED", "WAITS"}, rows)
+	terminal.PrintTableBelow(w, []string{"REPLICA", "ZONE", "STATE", "ETCD", "REPORTED", "WAITS"}, rows)
 	for n, f := range v.Findings {
 		showFinding(w, n+1, f)
 	}
@@ -125,7 +125,7 @@ func showOrdersInForce(w io.Writer, list []health.Order) {
 		rows = append(rows, terminal.Row{Cells: []string{strconv.FormatUint(o.Number, 10), o.What, o.By,
 			terminal.When(o.Since)}, Below: o.Reason})
 	}
-	terminal.PrintTable(w, []string{"ORDER IN FORCE", "WHAT", "BY", "SINCE"}, rows)
+	terminal.PrintTableBelow(w, []string{"ORDER IN FORCE", "WHAT", "BY", "SINCE"}, rows)
 }
 
 // commandsFor are the commands that a person pastes: gcloud's for a project, or, where the Compute API is a stand-in's,

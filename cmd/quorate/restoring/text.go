@@ -57,7 +57,7 @@ func showSources(out io.Writer, r order.Restore) {
 		rows = append(rows, terminal.Row{Cells: []string{"snapshot=" + s.Name, "verified when saved",
 			fmt.Sprintf("index %d", s.Index), terminal.When(s.Time)}})
 	}
-	terminal.PrintTable(out, []string{"SOURCE", "STATE", "REACHES", "SINCE"}, rows)
+	terminal.PrintTableBelow(out, []string{"SOURCE", "STATE", "REACHES", "SINCE"}, rows)
 	if len(former) > 0 {
 		terminal.PrintText(out, "",
 			fmt.Sprintf("The former disks of these may come back, and hold more than any snapshot: %s.",

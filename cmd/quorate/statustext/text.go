@@ -53,7 +53,7 @@ func Show(w io.Writer, s Shown, now time.Time) {
 		leases = append(leases, terminal.Row{Cells: []string{l.Name, terminal.OrNone(holder(l.Holder)),
 			terminal.OrNone(l.Role), terminal.Age(now, now.Add(-seconds(l.Age))) + " ago"}})
 	}
-	terminal.PrintTable(w, []string{"LEASE", "HOLDER", "HERE", "RENEWED"}, leases)
+	terminal.PrintTableBelow(w, []string{"LEASE", "HOLDER", "HERE", "RENEWED"}, leases)
 	if first, ok := firstToExpire(s.Certificates); ok {
 		fmt.Fprintf(w, "\n%s; the first to expire is %s, %s\n",
 			counted(len(s.Certificates), "certificate", "certificates"), first.Name, expiry(now, first.NotAfter))
@@ -119,7 +119,7 @@ func showKubelet(w io.Writer, s *kubelet.Status, now time.Time) {
 		}
 		units = append(units, r)
 	}
-	terminal.PrintTable(w, []string{"WATCHED UNIT", "STATE", "FOR", "ENDED", "ACTED ON"}, units)
+	terminal.PrintTableBelow(w, []string{"WATCHED UNIT", "STATE", "FOR", "ENDED", "ACTED ON"}, units)
 	if n := len(s.Records); n > 0 {
 		last := s.Records[n-1]
 		fmt.Fprintln(w)
@@ -373,7 +373,7 @@ func showMembers(w io.Writer, e etcdmember.EtcdReport) {
 		}
 		rows = append(rows, terminal.Row{Cells: []string{memberPlace(m.Name), role, lag, m.ID}})
 	}
-	terminal.PrintTable(w, []string{"ETCD MEMBER", "ROLE", "LAG", "ID"}, rows)
+	terminal.PrintTableBelow(w, []string{"ETCD MEMBER", "ROLE", "LAG", "ID"}, rows)
 }
 
 // memberPlace is a member's name without the instance id, which says nothing to a person.
@@ -397,7 +397,7 @@ func showComponents(w io.Writer, list []supervisor.Status, now time.Time) {
 		}
 		rows = append(rows, r)
 	}
-	terminal.PrintTable(w, []string{"COMPONENT", "STATE", "FOR", "RESTARTS"}, rows)
+	terminal.PrintTableBelow(w, []string{"COMPONENT", "STATE", "FOR", "RESTARTS"}, rows)
 }
 
 // stateText is a component's state for a person. JSON has the supervisor's own name of it.
@@ -465,7 +465,7 @@ func showAddonObjects(w io.Writer, s *plan.Status, now time.Time) {
 		}
 	}
 	more := len(rows) - mostAddons
-	terminal.PrintTable(w, []string{"ADD-ON", "STATE", "FOR", "FILE"}, rows[:min(len(rows), mostAddons)])
+	terminal.PrintTableBelow(w, []string{"ADD-ON", "STATE", "FOR", "FILE"}, rows[:min(len(rows), mostAddons)])
 	if more > 0 {
 		fmt.Fprintf(w, "and %d more\n", more)
 	}

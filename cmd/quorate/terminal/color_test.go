@@ -16,7 +16,7 @@ const (
 func showAll(w io.Writer) {
 	PaintText(w, Good, "all is well")
 	PaintText(w, Warn, "")
-	PrintTable(w, []string{"NAME", "STATE", "NOTE"}, []Row{
+	PrintTableBelow(w, []string{"NAME", "STATE", "NOTE"}, []Row{
 		{Cells: []string{"a", "ready", ""}, Tones: map[int]Tone{1: Warn}},
 		{Cells: []string{"b", "not heard", "x"}, Tones: map[int]Tone{1: Bad, 2: NoTone}}})
 	Paint(w, NoTone, "plain\n")
@@ -102,7 +102,7 @@ func TestATextCannotSetAColor(t *testing.T) {
 	got := printed(t, true, func(w io.Writer) {
 		Paint(w, Bad, "lost"+green+"\n")
 		fmt.Fprintln(w, green+"name")
-		PrintTable(w, []string{"NAME"}, []Row{{Cells: []string{reset + "m"}, Tones: map[int]Tone{0: Bad}}})
+		PrintTableBelow(w, []string{"NAME"}, []Row{{Cells: []string{reset + "m"}, Tones: map[int]Tone{0: Bad}}})
 		fmt.Fprintln(w, "end")
 	})
 	want := red + `lost\u001b[32m` + "\n" + reset + `\u001b[32mname` + "\n\nNAME\n" + red + `\u001b[0mm` + reset +

@@ -19,8 +19,15 @@ type Row struct {
 	Tones map[int]Tone
 }
 
-// PrintTable prints an empty line and a table whose columns are as wide as what stands in them. Without rows it prints
-// nothing.
+// PrintTableBelow prints a table below other text: an empty line first. Without rows it prints nothing.
+func PrintTableBelow(w io.Writer, head []string, rows []Row) {
+	if len(rows) > 0 {
+		fmt.Fprintln(w)
+	}
+	PrintTable(w, head, rows)
+}
+
+// PrintTable prints a table whose columns are as wide as what stands in them. Without rows it prints nothing.
 func PrintTable(w io.Writer, head []string, rows []Row) {
 	if len(rows) == 0 {
 		return
@@ -31,7 +38,6 @@ func PrintTable(w io.Writer, head []string, rows []Row) {
 			widths[i] = max(widths[i], utf8.RuneCountInString(Visible(cell)))
 		}
 	}
-	fmt.Fprintln(w)
 	printCells(w, Row{Cells: head}, widths)
 	for _, r := range rows {
 		printCells(w, r, widths)

@@ -38,12 +38,14 @@ func TestTableIsAligned(t *testing.T) {
 	var b strings.Builder
 	PrintTable(&b, []string{"A", "LONGER", "C"}, []Row{{Cells: []string{"wide cell", "x", "y"}, Below: "why"},
 		{Cells: []string{"ü", "x", "y"}}})
-	want := "\nA          LONGER  C\nwide cell  x       y\n    why\nü          x       y\n"
+	want := "A          LONGER  C\nwide cell  x       y\n    why\nü          x       y\n"
 	if b.String() != want {
 		t.Errorf("got\n%s\nwant\n%s", b.String(), want)
 	}
 	b.Reset()
-	if PrintTable(&b, []string{"A"}, nil); b.String() != "" {
+	PrintTable(&b, []string{"A"}, nil)
+	PrintTableBelow(&b, []string{"A"}, nil)
+	if b.String() != "" {
 		t.Errorf("an empty table prints %q", b.String())
 	}
 }

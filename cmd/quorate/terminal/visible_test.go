@@ -43,7 +43,7 @@ func TestWhatATerminalWouldObeyIsSpelledOut(t *testing.T) {
 func TestACellIsOneLine(t *testing.T) {
 	var b bytes.Buffer
 	PrintTable(&b, []string{"NAME", "NEXT"}, []Row{{Cells: []string{"m-1\nm-2  fine\ta", "x"}}})
-	if want := "\nNAME                       NEXT\nm-1\\u000am-2  fine\\u0009a  x\n"; b.String() != want {
+	if want := "NAME                       NEXT\nm-1\\u000am-2  fine\\u0009a  x\n"; b.String() != want {
 		t.Errorf("got\n%s\nwant\n%s", b.String(), want)
 	}
 }
