@@ -55,6 +55,9 @@ func DialOver(conn net.Conn, dnsName string, address netip.Addr, tlsConfig *tls.
 	if err != nil {
 		return nil, fmt.Errorf("dial %s at %s: %w", dnsName, target, err)
 	}
+	// clientv3 makes another connection for each question to an endpoint, such as Status; here there is only one.
+	c.Maintenance = clientv3.NewMaintenanceFromMaintenanceClient(clientv3.RetryMaintenanceClient(c,
+		c.ActiveConnection()), c)
 	return c, nil
 }
 

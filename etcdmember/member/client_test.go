@@ -12,7 +12,9 @@ import (
 	"time"
 
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/status"
 )
 
 // counted counts the connections that a listener accepts.
@@ -72,6 +74,12 @@ func TestAMemberIsAskedOverTheConnectionThatIsThere(t *testing.T) {
 			defer cancel()
 			if got := Serves(ctx, client); got != c.serves {
 				t.Errorf("it serves: %v, want %v", got, c.serves)
+			}
+			if c.serves {
+				_, err := client.Status(ctx, ClientURL(c.dnsName))
+				if status.Code(err) != codes.Unimplemented { // gRPC's answer: it came to the server
+					t.Errorf("asked for its status: %v", err)
+				}
 			}
 			if n := l.accepted.Load(); n != 1 {
 				t.Errorf("%d connections, want 1", n)
