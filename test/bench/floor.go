@@ -86,8 +86,10 @@ func (b *bench) floorWith(n int, others ...string) (*world, error) {
 			}
 		}
 	}
-	if err := os.WriteFile(filepath.Join(files, "health"), []byte(etcdHealth), 0o600); err != nil {
-		return nil, err
+	for name, text := range map[string]string{"health": etcdHealth, "endpoint": endpoint} {
+		if err := os.WriteFile(filepath.Join(files, name), []byte(text), 0o600); err != nil {
+			return nil, err
+		}
 	}
 	// One link for all VMs: each finds its own folder by its name.
 	w.binds = append(w.binds, localgce.Bind{Host: files, Guest: floorDir, ReadOnly: true},

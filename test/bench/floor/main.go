@@ -5,9 +5,10 @@
 //	floor DIR
 //
 // DIR/<host name>/etcd.args and kube-apiserver.args hold one argument a line, the program first; delay is how long to
-// wait before all; DIR/health is the URL that says when etcd serves. DIR/<host name>/others, if there is one, names
-// what else is started, a line for each, once DIR/<host name>/ready, a URL, says that the apiserver is ready. The
-// program imports little: its own start takes a millisecond.
+// wait before all; DIR/health is the URL that says when etcd serves; DIR/endpoint is the load balancer's address, which
+// becomes one of the VM's own, so that the health checks arrive. DIR/<host name>/others, if there is one, names what
+// else is started, a line for each, once DIR/<host name>/ready, a URL, says that the apiserver is ready. The program
+// imports little: its own start takes a millisecond.
 package main
 
 import (
@@ -56,6 +57,9 @@ func run(dir string) error {
 	if err != nil {
 		return err
 	}
+	if err := takeEndpoint(filepath.Join(dir, "endpoint")); err != nil {
+		return err
+	}
 	awaitOK(string(health))
 	// The same line as the agent's, for the same reader.
 	fmt.Fprintf(os.Stderr, "level=INFO msg=\"phase done\" phase=etcd took=%s\n",
@@ -67,6 +71,19 @@ func run(dir string) error {
 		return err
 	}
 	return etcd.Wait()
+}
+
+// takeEndpoint makes the address in a file local: the load balancer's packets keep it.
+func takeEndpoint(file string) error {
+	address, err := os.ReadFile(file)
+	if err != nil {
+		return err
+	}
+	out, err := exec.Command("ip", "route", "add", "local", string(address), "dev", "lo").CombinedOutput()
+	if err != nil {
+		return fmt.Errorf("take the endpoint %s: %w: %s", address, err, out)
+	}
+	return nil
 }
 
 // startOthers starts what the file of their names says, if there is one.
