@@ -79,7 +79,7 @@ func takeEndpoint(file string) error {
 	if err != nil {
 		return err
 	}
-	out, err := exec.Command("ip", "route", "add", "local", string(address), "dev", "lo").CombinedOutput()
+	out, err := exec.Command("ip", "route", "replace", "local", string(address), "dev", "lo").CombinedOutput()
 	if err != nil {
 		return fmt.Errorf("take the endpoint %s: %w: %s", address, err, out)
 	}
