@@ -160,11 +160,12 @@ mutate: ## Faults in the membership's deciders, each of which a test has to noti
 fuzz: ## Half a minute of each fuzz test
 	$(GO) test -run '^$$' -fuzz FuzzParse -fuzztime 30s ./internal/replica
 
-lint: ## gofmt, vet, staticcheck, a tidy go.mod
+lint: ## gofmt, vet, staticcheck, a tidy go.mod, the rules of the tree
 	@test -z "$$(gofmt -s -l $$(git ls-files -co --exclude-standard '*.go'))" || { gofmt -s -d $$(git ls-files -co --exclude-standard '*.go') | head -40; exit 1; }
 	$(GO) vet $(PACKAGES)
 	$(GO) mod tidy -diff
 	$(GO) run $(STATICCHECK) $(PACKAGES)
+	$(GO) test $(TESTFLAGS) ./test/house
 
 vuln: ## Known vulnerabilities, where the machine can reach their data
 	$(GO) run $(GOVULNCHECK) $(PACKAGES)

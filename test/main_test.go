@@ -1,3 +1,5 @@
+// Package test holds what spans packages: scenarios with several replicas on a local GCE project. The rules of the tree
+// are in test/house; tests of one package stand in its folder.
 package test
 
 import (

@@ -4,5 +4,5 @@
 //	Ring, and the one before  --Decide-->  Plan, one step
 //
 // What a record says of orders, incarnations and VMs that are gone, it takes from package table, which decides about
-// this replica's own member. The same input gives the same answer, and test/pure_test.go keeps it so.
+// this replica's own member. The same input gives the same answer, and test/house/pure_test.go keeps it so.
 package leader

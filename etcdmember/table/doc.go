@@ -6,6 +6,6 @@
 //
 // Package leader has the rows of the leader loop, 40 to 49, and package explain says in words what was decided.
 //
-// The same input gives the same answer: nothing here reads a clock, a file or a server, and test/pure_test.go keeps it
-// so. Package etcdmember gathers the facts, and package acts takes the steps.
+// The same input gives the same answer: nothing here reads a clock, a file or a server, and test/house keeps it so.
+// Package etcdmember gathers the facts, and package acts takes the steps.
 package table

@@ -131,8 +131,8 @@ func TestPowerOfSystemdVMs(t *testing.T) {
 	w.must("a", "echo kept > "+data+"file; sync; touch /root/boot-disk")
 
 	// What version 1's freezer holds cannot be killed, and must not outlive the VM. Not every machine has that freezer.
-	// The braces redirect before the fork: a shell that is frozen before it runs sleep must not hold the command's pipe,
-	// for whose end the test waits.
+	// The braces redirect before the fork: a shell that is frozen before it runs sleep must not hold the command's
+	// pipe, for whose end the test waits.
 	w.must("a", `test -d /sys/fs/cgroup/freezer || exit 0
 		mkdir /sys/fs/cgroup/freezer/held && cd /sys/fs/cgroup/freezer/held
 		{ sleep 1000 & } >/dev/null 2>&1

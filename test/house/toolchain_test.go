@@ -1,4 +1,4 @@
-package test
+package house
 
 import (
 	"os"
@@ -13,11 +13,11 @@ import (
 var toolchainLine = regexp.MustCompile(`(?m)^toolchain (go\d+\.\d+\.\d+)$`)
 
 func TestEveryModulePinsItsToolchain(t *testing.T) {
-	files, err := filepath.Glob("../images/*/go.mod")
+	files, err := filepath.Glob("../../images/*/go.mod")
 	if err != nil || len(files) != 4 {
 		t.Fatalf("%v, %v", files, err)
 	}
-	for _, path := range append(files, "../go.mod", "alerts/go.mod", "terraform/go.mod") {
+	for _, path := range append(files, "../../go.mod", "../alerts/go.mod", "../terraform/go.mod") {
 		data, err := os.ReadFile(path)
 		if err != nil {
 			t.Fatal(err)
@@ -40,7 +40,7 @@ esac
 // A patch of Go repairs the standard library: programs that another toolchain built must not be taken from the cache.
 func TestTheCacheOfImagesKnowsTheToolchain(t *testing.T) {
 	dir := t.TempDir()
-	script, err := os.ReadFile("../images/build.sh")
+	script, err := os.ReadFile("../../images/build.sh")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,4 +1,4 @@
-package test
+package house
 
 import (
 	"bytes"
@@ -19,13 +19,13 @@ const columns, tabWidth = 120, 4
 // and commands in documents.
 func TestLinesEndBeforeColumn120(t *testing.T) {
 	cmd := exec.Command("git", "ls-files", "-z", "*.go", "*.md")
-	cmd.Dir = ".."
+	cmd.Dir = "../.."
 	names, err := cmd.Output()
 	if err != nil {
 		t.Fatalf("git ls-files: %v", err)
 	}
 	for name := range strings.SplitSeq(strings.TrimRight(string(names), "\x00"), "\x00") {
-		text, err := os.ReadFile(filepath.Join("..", name))
+		text, err := os.ReadFile(filepath.Join("../..", name))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -1,4 +1,4 @@
-package test
+package house
 
 import (
 	"go/ast"
@@ -91,7 +91,7 @@ func clockReads(t *testing.T, path string) (out []string) {
 func TestTheTestsOfDecidersAndActsDoNotCompileEtcd(t *testing.T) {
 	for _, name := range []string{"./etcdmember/table", "./etcdmember/leader", "./etcdmember/acts"} {
 		cmd := exec.Command("go", "list", "-deps", "-test", name)
-		cmd.Dir = ".."
+		cmd.Dir = "../.."
 		out, err := cmd.Output()
 		if err != nil {
 			t.Fatalf("go list: %v", err)
