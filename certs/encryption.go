@@ -5,10 +5,11 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
-	"regexp"
 	"slices"
 
 	"sigs.k8s.io/yaml"
+
+	"github.com/quorate/quorate/internal/pattern"
 )
 
 // encryptedResources are the kinds of objects that can be encrypted in etcd.
@@ -134,7 +135,7 @@ func decodeEncryption(docs []encryptionDoc) (keys []encryptionKey, err error) {
 }
 
 // encryptionName is what a key may be called; the apiserver stores the name before each value.
-var encryptionName = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$`)
+var encryptionName = pattern.Of(`^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$`)
 
 func validateEncryption(keys []encryptionKey) error {
 	if len(keys) == 0 {
@@ -143,7 +144,7 @@ func validateEncryption(keys []encryptionKey) error {
 	seen := map[string]bool{}
 	for i, k := range keys {
 		switch {
-		case !encryptionName.MatchString(k.name):
+		case !encryptionName().MatchString(k.name):
 			return fmt.Errorf("encryptionKeys[%d].name: found %q; lower-case letters, digits and - are allowed", i,
 				k.name)
 		case seen[k.name]:

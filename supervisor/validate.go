@@ -4,20 +4,21 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/quorate/quorate/internal/pattern"
 )
 
 // validName is what may be the name of a cgroup, of a log file and of a journal identifier at once.
-var validName = regexp.MustCompile(`^[a-z0-9][a-z0-9._-]{0,62}$`)
+var validName = pattern.Of(`^[a-z0-9][a-z0-9._-]{0,62}$`)
 
 // Validate names every fault of the Spec that can be seen without its supervisor. That the program exists is not asked:
 // it may be put in place later, and until then each start fails with that cause.
 func (spec Spec) Validate() error {
 	var errs []error
 	fault := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
-	if !validName.MatchString(spec.Name) {
+	if !validName().MatchString(spec.Name) {
 		fault("name: %q, must be 1 to 63 of a-z 0-9 . _ - and begin with a letter or digit", spec.Name)
 	}
 	if !filepath.IsAbs(spec.Path) {

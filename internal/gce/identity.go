@@ -9,15 +9,16 @@ import (
 	"regexp"
 	"strings"
 
+	"github.com/quorate/quorate/internal/pattern"
 	"github.com/quorate/quorate/internal/replica"
 )
 
 var (
-	numericID    = regexp.MustCompile(`^[1-9][0-9]{0,19}$`)
-	instanceName = regexp.MustCompile(`^[a-z]([-a-z0-9]{0,61}[a-z0-9])?$`)
-	zonePath     = regexp.MustCompile(`^projects/[^/\s]+/zones/([a-z][a-z0-9]*(-[a-z0-9]+)+)$`)
-	projectID    = regexp.MustCompile(`^[a-z0-9][-.:a-z0-9]{0,98}$`)
-	bootID       = regexp.MustCompile(`^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$`)
+	numericID    = pattern.Of(`^[1-9][0-9]{0,19}$`)
+	instanceName = pattern.Of(`^[a-z]([-a-z0-9]{0,61}[a-z0-9])?$`)
+	zonePath     = pattern.Of(`^projects/[^/\s]+/zones/([a-z][a-z0-9]*(-[a-z0-9]+)+)$`)
+	projectID    = pattern.Of(`^[a-z0-9][-.:a-z0-9]{0,98}$`)
+	bootID       = pattern.Of(`^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$`)
 )
 
 // Identity asks who this VM is; only the boot id is the kernel's own word. Every part is checked, since names become
@@ -28,7 +29,7 @@ func (m *Metadata) Identity(ctx context.Context) (replica.Identity, error) {
 	var zone string
 	for _, part := range []struct {
 		key     string
-		form    *regexp.Regexp
+		form    func() *regexp.Regexp
 		allowed string
 		field   *string
 	}{
@@ -42,13 +43,13 @@ func (m *Metadata) Identity(ctx context.Context) (replica.Identity, error) {
 		if err != nil {
 			return replica.Identity{}, fmt.Errorf("read the VM's identity: %w", err)
 		}
-		if *part.field = strings.TrimSpace(value); !part.form.MatchString(*part.field) {
+		if *part.field = strings.TrimSpace(value); !part.form().MatchString(*part.field) {
 			return replica.Identity{},
 				metadataError{fmt.Errorf("read the VM's identity from %s: %s: found %q; allowed: %s", m.name(),
 					part.key, shorten(*part.field), part.allowed)}
 		}
 	}
-	id.Zone = zonePath.FindStringSubmatch(zone)[1]
+	id.Zone = zonePath().FindStringSubmatch(zone)[1]
 	var err error
 	if id.Addresses, err = m.addresses(ctx); err != nil {
 		return replica.Identity{}, fmt.Errorf("read the VM's identity: %w", err)
@@ -113,7 +114,7 @@ func (m *Metadata) bootID() (string, error) {
 		return "", fmt.Errorf("read the kernel's boot id: %w", err)
 	}
 	id := strings.TrimSpace(string(data))
-	if !bootID.MatchString(id) {
+	if !bootID().MatchString(id) {
 		return "", fmt.Errorf("read the kernel's boot id: %s: found %q; allowed: a UUID", m.bootIDFile, shorten(id))
 	}
 	return id, nil

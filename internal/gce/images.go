@@ -5,21 +5,22 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"regexp"
 	"strings"
 
 	"google.golang.org/api/compute/v1"
 	"google.golang.org/api/googleapi"
+
+	"github.com/quorate/quorate/internal/pattern"
 )
 
 // imageLink is an image, or a family of images, by its partial link.
-var imageLink = regexp.MustCompile(`^projects/([^/]+)/global/images/(family/)?([^/]+)$`)
+var imageLink = pattern.Of(`^projects/([^/]+)/global/images/(family/)?([^/]+)$`)
 
 // ResolveImage is the image that a partial link means now, projects/P/global/images/N: the link itself, or the newest
 // of its family where it is projects/P/global/images/family/F. One that is missing, deprecated, obsolete or not ready
 // is a *Refused for ImageUnusable. It needs compute.images.get, and compute.images.getFromFamily for a family.
 func (c *Operator) ResolveImage(ctx context.Context, image string) (string, error) {
-	m := imageLink.FindStringSubmatch(image)
+	m := imageLink().FindStringSubmatch(image)
 	if m == nil {
 		return "", fmt.Errorf("find image %q: allowed: projects/PROJECT/global/images/NAME or "+
 			"projects/PROJECT/global/images/family/NAME", shorten(image))

@@ -7,11 +7,12 @@ import (
 	"log/slog"
 	"net/http"
 	"net/url"
-	"regexp"
 	"strings"
 	"time"
 
 	"cloud.google.com/go/compute/metadata"
+
+	"github.com/quorate/quorate/internal/pattern"
 )
 
 // ErrMetadata is in every error of a metadata server that is away, does not answer in time, says what no metadata
@@ -69,12 +70,12 @@ func NewMetadata(cfg MetadataConfig) *Metadata {
 }
 
 // attributeKey is what GCE allows as the key of an attribute.
-var attributeKey = regexp.MustCompile(`^[-_A-Za-z0-9]{1,128}$`)
+var attributeKey = pattern.Of(`^[-_A-Za-z0-9]{1,128}$`)
 
 // Attribute is the value of an instance attribute. found is false only where the server says that there is none; an
 // attribute set to nothing is found.
 func (m *Metadata) Attribute(ctx context.Context, key string) (value string, found bool, err error) {
-	if !attributeKey.MatchString(key) {
+	if !attributeKey().MatchString(key) {
 		return "", false, fmt.Errorf("read instance attribute %q: allowed: 1 to 128 of a-z, A-Z, 0-9, - and _", key)
 	}
 	value, err = m.get(ctx, "instance/attributes/"+key)

@@ -5,11 +5,12 @@ import (
 	"fmt"
 	"maps"
 	"net/http"
-	"regexp"
 	"slices"
 	"strings"
 
 	"google.golang.org/api/googleapi"
+
+	"github.com/quorate/quorate/internal/pattern"
 )
 
 // Reason is why Google does not make or delete something. Its text is stable.
@@ -81,7 +82,7 @@ var reasons = map[string]Reason{
 }
 
 // permission is how Google names the one that is missing: Required 'compute.disks.create' permission for …
-var permission = regexp.MustCompile(`[Rr]equired '([a-z][a-zA-Z.]+)' permission`)
+var permission = pattern.Of(`[Rr]equired '([a-z][a-zA-Z.]+)' permission`)
 
 // explained marks an order's failure with its reason, where it has one of ours.
 func explained(err error) error {
@@ -95,7 +96,7 @@ func explained(err error) error {
 			reason = ImageUnusable
 		}
 		out := &Refused{Reason: reason, err: err}
-		if m := permission.FindStringSubmatch(text); reason == PermissionMissing && m != nil {
+		if m := permission().FindStringSubmatch(text); reason == PermissionMissing && m != nil {
 			out.Permission = m[1]
 		}
 		return out

@@ -34,7 +34,7 @@ const (
 // All attributes are watched and one is picked out, because a question about an attribute that does not exist is
 // answered at once and cannot wait for it to appear.
 func (m *Metadata) Watch(ctx context.Context, key string, changed func(value string, present bool)) error {
-	if !attributeKey.MatchString(key) {
+	if !attributeKey().MatchString(key) {
 		return fmt.Errorf("watch instance attribute %q: allowed: 1 to 128 of a-z, A-Z, 0-9, - and _", key)
 	}
 	first, last, was := true, "", false

@@ -101,7 +101,7 @@ func Sources(dir string) ([]string, error) {
 	var out []string
 	for _, e := range entries {
 		name, isWords := strings.CutSuffix(strings.TrimSuffix(e.Name(), former), suffix)
-		if isWords && validSource.MatchString(name) && !slices.Contains(out, name) {
+		if isWords && validSource().MatchString(name) && !slices.Contains(out, name) {
 			out = append(out, name)
 		}
 	}

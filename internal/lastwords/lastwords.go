@@ -22,9 +22,10 @@ import (
 	"bytes"
 	"errors"
 	"log/slog"
-	"regexp"
 	"sync"
 	"time"
+
+	"github.com/quorate/quorate/internal/pattern"
 )
 
 const (
@@ -89,7 +90,7 @@ func New() *Keeper {
 }
 
 // validSource is what may be the name of a file.
-var validSource = regexp.MustCompile(`^[a-z0-9][a-z0-9._-]{0,62}$`)
+var validSource = pattern.Of(`^[a-z0-9][a-z0-9._-]{0,62}$`)
 
 // Add takes what a source says, in pieces of any size; nil ends a line that has no end. It does not keep text.
 func (k *Keeper) Add(source string, text []byte) {
@@ -100,7 +101,7 @@ func (k *Keeper) Add(source string, text []byte) {
 	defer k.mu.Unlock()
 	w := k.sources[source]
 	if w == nil {
-		if len(k.sources) >= mostSources || !validSource.MatchString(source) {
+		if len(k.sources) >= mostSources || !validSource().MatchString(source) {
 			return
 		}
 		w = &words{}

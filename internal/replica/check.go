@@ -3,11 +3,12 @@ package replica
 import (
 	"fmt"
 	"reflect"
-	"regexp"
 	"slices"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/quorate/quorate/internal/pattern"
 )
 
 var (
@@ -116,7 +117,7 @@ func (c *checker) leaf(path string, n *yaml.Node, t reflect.Type) {
 }
 
 // wholeNumber is how a number is written: the yaml module reads 2.9 as 2, 0443 as 291 and 4_43 as 443.
-var wholeNumber = regexp.MustCompile(`^-?(0|[1-9][0-9]*)$`)
+var wholeNumber = pattern.Of(`^-?(0|[1-9][0-9]*)$`)
 
 // plainly reports that a number or a truth is written in the one way that has one reading: the yaml module also
 // takes off for false, which a schema and an editor read as text.
@@ -127,7 +128,7 @@ func plainly(n *yaml.Node, t reflect.Type) bool {
 	case t.Kind() == reflect.Bool:
 		return n.Value == "true" || n.Value == "false"
 	default:
-		return wholeNumber.MatchString(n.Value)
+		return wholeNumber().MatchString(n.Value)
 	}
 }
 
@@ -248,13 +249,13 @@ func describe(n *yaml.Node) string {
 }
 
 // plainName is what a field or component can be called; anything else is quoted, to keep a fault on its line.
-var plainName = regexp.MustCompile(`^[-_.A-Za-z0-9]{1,80}$`)
+var plainName = pattern.Of(`^[-_.A-Za-z0-9]{1,80}$`)
 
 func join(path, name string) string {
 	switch {
 	case path == "seal" && name != "key":
 		name = "(a name that is not shown)"
-	case !plainName.MatchString(name):
+	case !plainName().MatchString(name):
 		name = quote(name)
 	}
 	if path == "" {

@@ -8,8 +8,9 @@ package replica
 
 import (
 	"net/netip"
-	"regexp"
 	"strings"
+
+	"github.com/quorate/quorate/internal/pattern"
 )
 
 // Place is where a replica lives: one VM at a time can have a name in a zone, so a place is what stays when a VM is
@@ -36,11 +37,11 @@ func PlaceNames(list []Place) []string {
 }
 
 // gceName is what GCE allows as the name of an instance and of a zone (RFC 1035).
-var gceName = regexp.MustCompile(`^[a-z]([-a-z0-9]{0,61}[a-z0-9])?$`)
+var gceName = pattern.Of(`^[a-z]([-a-z0-9]{0,61}[a-z0-9])?$`)
 
 // Valid reports whether GCE can have a VM in this place. A place becomes a line of the hosts file, a path of the record
 // and a member's name: with a blank in it, it would be several.
-func (p Place) Valid() bool { return gceName.MatchString(p.Zone) && gceName.MatchString(p.Name) }
+func (p Place) Valid() bool { return gceName().MatchString(p.Zone) && gceName().MatchString(p.Name) }
 
 // ParsePlace is the inverse of Place.String. It reports false for anything that String cannot have written for a valid
 // place.

@@ -3,9 +3,10 @@ package replica
 import (
 	"bytes"
 	"fmt"
-	"regexp"
 	"strconv"
 	"unicode/utf8"
+
+	"github.com/quorate/quorate/internal/pattern"
 )
 
 // checkBytes finds what the yaml module names without a line, or takes for something else: text that is not UTF-8, and
@@ -31,12 +32,12 @@ func checkBytes(data []byte) *Fault {
 }
 
 // indentingTab is a tab before the first character of a line.
-var indentingTab = regexp.MustCompile(`(?m)^[ \t]*\t`)
+var indentingTab = pattern.Of(`(?m)^[ \t]*\t`)
 
 // syntaxFault says in which line a document stops being YAML or JSON. The yaml module says of a tab that it cannot
 // start a token, which helps nobody who does not see it.
 func syntaxFault(source string, data []byte, err error) Fault {
-	tabs := indentingTab.FindAllIndex(data, -1)
+	tabs := indentingTab().FindAllIndex(data, -1)
 	if len(tabs) > 0 && !bytes.HasPrefix(bytes.TrimSpace(data), []byte("{")) {
 		text := "found a tab in the indentation"
 		if more := len(tabs) - 1; more > 0 {
@@ -58,20 +59,20 @@ func others(lines int) string {
 }
 
 var (
-	yamlError = regexp.MustCompile(`^yaml: (?:line ([0-9]+): )?(.*)$`)
+	yamlError = pattern.Of(`^yaml: (?:line ([0-9]+): )?(.*)$`)
 	// fromZero are the errors of the yaml module's parser: it counts lines from 0, as its scanner does not.
-	fromZero = regexp.MustCompile(`^did not find expected (node content|key|'-' indicator|',' or |<)`)
+	fromZero = pattern.Of(`^did not find expected (node content|key|'-' indicator|',' or |<)`)
 )
 
 // yamlLine takes the line out of the yaml module's error; 0: it names none.
 func yamlLine(data []byte, err error) (line int, why string) {
-	parts := yamlError.FindStringSubmatch(err.Error())
+	parts := yamlError().FindStringSubmatch(err.Error())
 	if parts == nil {
 		return 0, err.Error()
 	}
 	line, _ = strconv.Atoi(parts[1]) // of digits, or empty
 	why = parts[2]
-	if line > 0 && fromZero.MatchString(why) {
+	if line > 0 && fromZero().MatchString(why) {
 		line++
 	}
 	// What is missing at the end is missing in the last line.

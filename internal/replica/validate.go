@@ -4,10 +4,11 @@ import (
 	"fmt"
 	"net/netip"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/quorate/quorate/internal/pattern"
 )
 
 const (
@@ -19,10 +20,10 @@ const (
 )
 
 var (
-	dnsLabel = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$`)
-	dnsName  = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?(\.[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?)*$`)
+	dnsLabel = pattern.Of(`^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$`)
+	dnsName  = pattern.Of(`^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?(\.[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?)*$`)
 	// deviceName is what GCE allows as a disk's device name; it becomes part of a path under /dev/disk/by-id.
-	deviceName = regexp.MustCompile(`^[A-Za-z0-9][-_.A-Za-z0-9]{0,62}$`)
+	deviceName = pattern.Of(`^[A-Za-z0-9][-_.A-Za-z0-9]{0,62}$`)
 )
 
 // MostReplicas is the largest number of replicas that a cluster may have; etcd advises against more voters.
@@ -38,12 +39,12 @@ var takenPorts = map[int]string{
 }
 
 // onlyDigits is a name that a reader takes for an address, or for the end of one.
-var onlyDigits = regexp.MustCompile(`(^|\.)[0-9]+$`)
+var onlyDigits = pattern.Of(`(^|\.)[0-9]+$`)
 
 // IsHostName reports whether a name can stand in a certificate: in the one spelling that it has, without a wildcard,
 // and not to be taken for an address.
 func IsHostName(name string) bool {
-	return len(name) <= 253 && dnsName.MatchString(name) && !onlyDigits.MatchString(name)
+	return len(name) <= 253 && dnsName().MatchString(name) && !onlyDigits().MatchString(name)
 }
 
 // CheckName says why no cluster can have a name, where a document is not there to be validated; the error is a Faults.
@@ -54,7 +55,7 @@ func CheckName(name string) error {
 }
 
 func checkName(name string, f *Faults) {
-	if !dnsLabel.MatchString(name) {
+	if !dnsLabel().MatchString(name) {
 		f.add("name", name, dnsLabelRule)
 	}
 }

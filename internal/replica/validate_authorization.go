@@ -19,7 +19,7 @@ func (a Authorization) validate(f *Faults) {
 	var names once
 	for i, w := range a.Webhooks {
 		at := fmt.Sprintf("authorization.webhooks[%d]", i)
-		if !dnsLabel.MatchString(w.Name) || slices.Contains(authorizers, w.Name) {
+		if !dnsLabel().MatchString(w.Name) || slices.Contains(authorizers, w.Name) {
 			f.add(at+".name", w.Name, dnsLabelRule+"; not node or rbac, which are always there")
 		}
 		names.check(f, at+".name", w.Name)

@@ -2,24 +2,25 @@ package replica
 
 import (
 	"fmt"
-	"regexp"
 	"strconv"
 	"strings"
+
+	"github.com/quorate/quorate/internal/pattern"
 )
 
-var envName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
+var envName = pattern.Of(`^[A-Za-z_][A-Za-z0-9_]*$`)
 
 // reservedEnv belongs to systemd's talk with the agent; a child that had it could declare the agent ready.
-var reservedEnv = regexp.MustCompile(`^(NOTIFY_SOCKET|WATCHDOG_.*|LISTEN_.*)$`)
+var reservedEnv = pattern.Of(`^(NOTIFY_SOCKET|WATCHDOG_.*|LISTEN_.*)$`)
 
 // FlagRule is what FlagName wants, for people.
 const FlagRule = "--NAME=VALUE or --NAME, each flag with its value in one argument, and nothing between NAME and ="
 
-var flagShape = regexp.MustCompile(`^--([A-Za-z0-9][-_.:A-Za-z0-9]*)(=|$)`)
+var flagShape = pattern.Of(`^--([A-Za-z0-9][-_.:A-Za-z0-9]*)(=|$)`)
 
 // FlagName is the name of the flag that an argument sets, as every program reads it; empty where it is no flag.
 func FlagName(arg string) string {
-	if parts := flagShape.FindStringSubmatch(arg); parts != nil {
+	if parts := flagShape().FindStringSubmatch(arg); parts != nil {
 		return parts[1]
 	}
 	return ""
@@ -27,7 +28,7 @@ func FlagName(arg string) string {
 
 func (c Component) validate(name string, f *Faults) {
 	at := join("components", name)
-	if !dnsLabel.MatchString(name) {
+	if !dnsLabel().MatchString(name) {
 		f.add("components", name, "names that are DNS labels: 1 to 63 of a-z, 0-9 and -, beginning and ending with a "+
 			"letter or digit")
 	}
@@ -101,9 +102,9 @@ func (c Component) validateProbe(name, at string, f *Faults) {
 func (c Component) validateEnv(at string, f *Faults) {
 	for _, key := range sortedKeys(c.Env) {
 		switch {
-		case !envName.MatchString(key):
+		case !envName().MatchString(key):
 			f.add(at+".env", key, "names of letters, digits and _, not beginning with a digit")
-		case reservedEnv.MatchString(key):
+		case reservedEnv().MatchString(key):
 			f.add(at+".env", key, "other names: this one is systemd's word to the agent")
 		case strings.ContainsRune(c.Env[key], 0):
 			*f = append(*f, Fault{Field: at + ".env." + key, Found: "a value with a zero byte",

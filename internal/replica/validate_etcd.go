@@ -31,7 +31,7 @@ func (e Etcd) validate(f *Faults) {
 	if !cleanPath(e.DataDir) || e.DataDir == "/" {
 		f.add("etcd.dataDir", e.DataDir, pathRule+", not the root")
 	}
-	if e.DataDisk != "" && !deviceName.MatchString(e.DataDisk) {
+	if e.DataDisk != "" && !deviceName().MatchString(e.DataDisk) {
 		f.add("etcd.dataDisk", e.DataDisk, "a GCE device name: 1 to 63 of letters, digits, -, _ and .")
 	}
 	if e.QuotaBytes < minQuota || e.QuotaBytes > maxQuota {

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/quorate/quorate/internal/pattern"
 )
 
 const (
@@ -31,14 +33,14 @@ var diskTypes = []string{"pd-standard", "pd-balanced", "pd-ssd", "pd-extreme", "
 
 var (
 	// projectID allows a domain before it (example.com:project), as old projects have.
-	projectID = regexp.MustCompile(`^([a-z0-9][-.a-z0-9]*:)?[a-z]([-a-z0-9]{4,61}[a-z0-9])$`)
-	imageName = regexp.MustCompile(`^(projects/[^/\s]+/global/images/)?(family/)?[a-z]([-a-z0-9]{0,61}[a-z0-9])?$`)
-	network   = regexp.MustCompile(`^(projects/[^/\s]+/global/networks/)?[a-z]([-a-z0-9]{0,61}[a-z0-9])?$`)
-	subnet    = regexp.MustCompile(`^(projects/[^/\s]+/regions/([^/\s]+)/subnetworks/)?` +
+	projectID = pattern.Of(`^([a-z0-9][-.a-z0-9]*:)?[a-z]([-a-z0-9]{4,61}[a-z0-9])$`)
+	imageName = pattern.Of(`^(projects/[^/\s]+/global/images/)?(family/)?[a-z]([-a-z0-9]{0,61}[a-z0-9])?$`)
+	network   = pattern.Of(`^(projects/[^/\s]+/global/networks/)?[a-z]([-a-z0-9]{0,61}[a-z0-9])?$`)
+	subnet    = pattern.Of(`^(projects/[^/\s]+/regions/([^/\s]+)/subnetworks/)?` +
 		`[a-z]([-a-z0-9]{0,61}[a-z0-9])?$`)
-	account   = regexp.MustCompile(`^[a-z0-9][-a-z0-9.]*@[a-z0-9][-a-z0-9.]*\.gserviceaccount\.com$`)
-	labelName = regexp.MustCompile(`^[a-z][-_a-z0-9]{0,62}$`)
-	label     = regexp.MustCompile(`^[-_a-z0-9]{0,63}$`)
+	account   = pattern.Of(`^[a-z0-9][-a-z0-9.]*@[a-z0-9][-a-z0-9.]*\.gserviceaccount\.com$`)
+	labelName = pattern.Of(`^[a-z][-_a-z0-9]{0,62}$`)
+	label     = pattern.Of(`^[-_a-z0-9]{0,63}$`)
 )
 
 // validateGCE checks the section of those who make VMs; a document without it is fine.
@@ -47,8 +49,8 @@ func (c *Cluster) validateGCE(f *Faults) {
 	if g == nil {
 		return
 	}
-	matches := func(field, value string, rule *regexp.Regexp, allowed string) {
-		if !rule.MatchString(value) {
+	matches := func(field, value string, rule func() *regexp.Regexp, allowed string) {
+		if !rule().MatchString(value) {
 			f.add("gce."+field, value, allowed)
 		}
 	}
@@ -58,7 +60,7 @@ func (c *Cluster) validateGCE(f *Faults) {
 	matches("machineType", g.MachineType, gceName, gceNameRule+", such as e2-standard-4")
 	matches("image", g.Image, imageName, imageRule)
 	matches("network", g.Network, network, "NAME or projects/PROJECT/global/networks/NAME")
-	at := subnet.FindStringSubmatch(g.Subnetwork)
+	at := subnet().FindStringSubmatch(g.Subnetwork)
 	if g.Subnetwork != "" && (at == nil || at[2] != "" && at[2] != g.Region) {
 		f.add("gce.subnetwork", g.Subnetwork, "NAME or projects/PROJECT/regions/"+g.Region+
 			"/subnetworks/NAME, in gce.region")
@@ -112,7 +114,7 @@ func (g *GCE) validateZones(f *Faults) {
 	for i, zone := range g.Zones {
 		at := fmt.Sprintf("gce.zones[%d]", i)
 		switch {
-		case !gceName.MatchString(zone) || RegionOf(zone) != g.Region:
+		case !gceName().MatchString(zone) || RegionOf(zone) != g.Region:
 			f.add(at, zone, "a zone of gce.region, such as "+g.Region+"-b")
 		case slices.Contains(g.Zones[:i], zone):
 			f.add(at, zone, "each zone once")
@@ -134,7 +136,7 @@ func (g *GCE) validateTags(f *Faults) {
 	for i, tag := range g.Tags {
 		at := fmt.Sprintf("gce.tags[%d]", i)
 		switch {
-		case !gceName.MatchString(tag):
+		case !gceName().MatchString(tag):
 			f.add(at, tag, gceNameRule)
 		case slices.Contains(g.Tags[:i], tag):
 			f.add(at, tag, "each tag once")
@@ -152,9 +154,9 @@ func (g *GCE) validateLabels(f *Faults) {
 		switch {
 		case name == clusterLabel:
 			f.add(at, value, "another label: this one is quorate's own, and names the cluster")
-		case !labelName.MatchString(name):
+		case !labelName().MatchString(name):
 			f.add(at, name, "as a label's name: 1 to 63 of a-z, 0-9, - and _, beginning with a letter")
-		case !label.MatchString(value):
+		case !label().MatchString(value):
 			f.add(at, value, "up to 63 of a-z, 0-9, - and _")
 		}
 	}

@@ -2,9 +2,10 @@ package replica
 
 import (
 	"fmt"
-	"regexp"
 	"strconv"
 	"time"
+
+	"github.com/quorate/quorate/internal/pattern"
 )
 
 // agentUnit is the agent's own, which it must not restart.
@@ -14,12 +15,12 @@ const agentUnit = "quorate.service"
 const kubeletHealthPort = 10248
 
 // serviceName is what systemd takes for the name of a service.
-var serviceName = regexp.MustCompile(`^[A-Za-z0-9:_.\\@-]{1,247}\.service$`)
+var serviceName = pattern.Of(`^[A-Za-z0-9:_.\\@-]{1,247}\.service$`)
 
 func (k Kubelet) validate(apiserverPort int, f *Faults) {
 	for _, unit := range []struct{ field, name string }{{"kubelet.unit", k.Unit},
 		{"kubelet.runtimeUnit", k.RuntimeUnit}} {
-		if !serviceName.MatchString(unit.name) {
+		if !serviceName().MatchString(unit.name) {
 			f.add(unit.field, unit.name, "the name of a service of systemd, such as kubelet.service")
 		} else if unit.name == agentUnit {
 			f.add(unit.field, unit.name, "another service: this one is the agent's own")

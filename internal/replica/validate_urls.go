@@ -5,9 +5,10 @@ import (
 	"fmt"
 	"net/netip"
 	"net/url"
-	"regexp"
 	"strconv"
 	"strings"
+
+	"github.com/quorate/quorate/internal/pattern"
 )
 
 const (
@@ -24,8 +25,8 @@ const (
 const sealKeyBytes = 32
 
 var (
-	bucketName = regexp.MustCompile(`^[a-z0-9][-_.a-z0-9]{1,220}[a-z0-9]$`)
-	kmsKey     = regexp.MustCompile(`^projects/[^/?#\s]+/locations/[^/?#\s]+/keyRings/[^/?#\s]+/cryptoKeys/[^/?#\s]+$`)
+	bucketName = pattern.Of(`^[a-z0-9][-_.a-z0-9]{1,220}[a-z0-9]$`)
+	kmsKey     = pattern.Of(`^projects/[^/?#\s]+/locations/[^/?#\s]+/keyRings/[^/?#\s]+/cryptoKeys/[^/?#\s]+$`)
 )
 
 // Validate checks the record alone, for whoever reaches it by another URL than the document's. The error is a Faults.
@@ -42,7 +43,7 @@ func (r Record) validate(f *Faults) {
 	}
 	bucket, isBucket := strings.CutPrefix(r.URL, gsScheme)
 	bucket, query, hasQuery := strings.Cut(bucket, "?")
-	if !isBucket || !bucketName.MatchString(bucket) || hasQuery && !standIn(query) {
+	if !isBucket || !bucketName().MatchString(bucket) || hasQuery && !standIn(query) {
 		f.add("record.url", withoutUserinfo(r.URL), recordRule)
 	}
 }
@@ -59,7 +60,7 @@ func standIn(query string) bool {
 // inGoogle reports whether the record is a bucket of Google's, and not of a stand-in on this machine.
 func (r Record) inGoogle() bool {
 	bucket, isBucket := strings.CutPrefix(r.URL, gsScheme)
-	return isBucket && bucketName.MatchString(bucket)
+	return isBucket && bucketName().MatchString(bucket)
 }
 
 // validate never puts the value into a fault: it may be the key itself, also when it is misspelled.
@@ -68,7 +69,7 @@ func (s Seal) validate(record Record, f *Faults) {
 		f.add("seal.key", "", sealRule)
 		return
 	}
-	if key, ok := strings.CutPrefix(s.Key, kmsScheme); ok && kmsKey.MatchString(key) {
+	if key, ok := strings.CutPrefix(s.Key, kmsScheme); ok && kmsKey().MatchString(key) {
 		return
 	}
 	if key, ok := strings.CutPrefix(s.Key, base64Scheme); ok {

@@ -97,7 +97,7 @@ func (f *Filter) value(v any, shapes ...shape) any {
 func (f *Filter) object(v map[string]any, shapes []shape) any {
 	out := map[string]any{}
 	for key, below := range v {
-		known := f.names[key] || idForm.MatchString(key) || nameForm.MatchString(key) && !looksRandom(key)
+		known := f.names[key] || idForm().MatchString(key) || nameForm().MatchString(key) && !looksRandom(key)
 		switch {
 		case slices.Contains(shapes, named):
 			if known {
@@ -123,7 +123,7 @@ func (f *Filter) single(v any, s shape) any {
 	case !isText && s != flags:
 		return v // a number or a boolean
 	case s == flags:
-		if flag := flagForm.FindString(in); flag != "" {
+		if flag := flagForm().FindString(in); flag != "" {
 			return flag
 		}
 		return nil

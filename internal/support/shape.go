@@ -2,9 +2,10 @@ package support
 
 import (
 	"net/netip"
-	"regexp"
 	"strings"
 	"time"
+
+	"github.com/quorate/quorate/internal/pattern"
 )
 
 // shape is what a value may be.
@@ -28,16 +29,16 @@ const (
 )
 
 var (
-	nameForm   = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9]*([-._/:][A-Za-z0-9]+){0,12}$`)
-	idForm     = regexp.MustCompile(`^([0-9]{1,20}|[0-9a-f]{1,16}|[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12})$`)
-	digestForm = regexp.MustCompile(`^([0-9a-f]{40}(-dirty)?|[0-9a-f]{64}|unknown)$`)
-	uidForm    = regexp.MustCompile(`^[0-9a-f]{32}$`)
-	flagForm   = regexp.MustCompile(`^--?[a-z][a-z0-9-]*`)
-	folderForm = regexp.MustCompile(`^(/[A-Za-z0-9._-]{1,40}){1,12}/?$`)
-	bucketForm = regexp.MustCompile(`^(gs|gcpkms)://[A-Za-z0-9._/-]{1,250}`)
+	nameForm   = pattern.Of(`^[A-Za-z][A-Za-z0-9]*([-._/:][A-Za-z0-9]+){0,12}$`)
+	idForm     = pattern.Of(`^([0-9]{1,20}|[0-9a-f]{1,16}|[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12})$`)
+	digestForm = pattern.Of(`^([0-9a-f]{40}(-dirty)?|[0-9a-f]{64}|unknown)$`)
+	uidForm    = pattern.Of(`^[0-9a-f]{32}$`)
+	flagForm   = pattern.Of(`^--?[a-z][a-z0-9-]*`)
+	folderForm = pattern.Of(`^(/[A-Za-z0-9._-]{1,40}){1,12}/?$`)
+	bucketForm = pattern.Of(`^(gs|gcpkms)://[A-Za-z0-9._/-]{1,250}`)
 
 	// releaseForm is of a kernel, of etcd and the like: 6.1.0-38-cloud-amd64, v1.34.2.
-	releaseForm = regexp.MustCompile(`^v?[0-9]{1,4}(\.[0-9]{1,6}){1,3}([-+~._][A-Za-z0-9]{1,12}){0,8}\+?$`)
+	releaseForm = pattern.Of(`^v?[0-9]{1,4}(\.[0-9]{1,6}){1,3}([-+~._][A-Za-z0-9]{1,12}){0,8}\+?$`)
 )
 
 // longestName is the most that a name or a path has: what is longer is something else.
@@ -51,18 +52,18 @@ func (f *Filter) fits(s shape, v string) (string, bool) {
 		_, durationErr := time.ParseDuration(v)
 		return v, timeErr == nil || durationErr == nil
 	case name:
-		called := nameForm.MatchString(v) || releaseForm.MatchString(v)
+		called := nameForm().MatchString(v) || releaseForm().MatchString(v)
 		return v, v == "" || f.names[v] || len(v) <= longestName && called && !looksRandom(v)
 	case id:
-		return v, v == "" || idForm.MatchString(v) || uidForm.MatchString(v)
+		return v, v == "" || idForm().MatchString(v) || uidForm().MatchString(v)
 	case address:
 		return v, isAddress(v)
 	case place:
 		return placeOf(v), true
 	case digest:
-		return v[:min(len(v), 12)], digestForm.MatchString(v) // enough to find it, and too short for a key
+		return v[:min(len(v), 12)], digestForm().MatchString(v) // enough to find it, and too short for a key
 	case folder:
-		return v, len(v) <= longestName && folderForm.MatchString(v)
+		return v, len(v) <= longestName && folderForm().MatchString(v)
 	case text:
 		return f.Text(v), true
 	}
@@ -78,11 +79,11 @@ func isAddress(v string) bool {
 
 // placeOf keeps of a URL what says where something is: of a key on one machine that is the key itself.
 func placeOf(url string) string {
-	if m := bucketForm.FindString(url); m != "" {
+	if m := bucketForm().FindString(url); m != "" {
 		return m
 	}
 	scheme, _, _ := strings.Cut(url, "://")
-	if nameForm.MatchString(scheme) && len(scheme) < 12 {
+	if nameForm().MatchString(scheme) && len(scheme) < 12 {
 		return scheme + "://" + leftOut
 	}
 	return leftOut

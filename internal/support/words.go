@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/quorate/quorate/internal/pattern"
 )
 
 // leftOut stands where something was left out.
@@ -27,7 +29,7 @@ func NewFilter(names, values []string) *Filter {
 		f.names[n] = n != ""
 	}
 	for _, v := range values {
-		if len(v) >= shortestValue && !plainValue.MatchString(v) {
+		if len(v) >= shortestValue && !plainValue().MatchString(v) {
 			f.values = append(f.values, v)
 		}
 	}
@@ -41,33 +43,33 @@ const shortestValue = 4
 
 var (
 	// plainValue is a configured value that says nothing: a number, a duration, a boolean.
-	plainValue = regexp.MustCompile(`^(true|false|[0-9]{1,5}(\.[0-9]+)?[a-zA-Z]{0,2})$`)
+	plainValue = pattern.Of(`^(true|false|[0-9]{1,5}(\.[0-9]+)?[a-zA-Z]{0,2})$`)
 	// block is a key or a certificate, also one whose end is missing.
-	block = regexp.MustCompile(`(?s)-----BEGIN [^-]*-----.*?(-----END [^-]*-----|$)`)
+	block = pattern.Of(`(?s)-----BEGIN [^-]*-----.*?(-----END [^-]*-----|$)`)
 	// telling is a word after which a secret may stand. What follows it in the line is left out.
-	telling = regexp.MustCompile(`(?i)(pass(word|wd|phrase|code)|pwd|secret|token|credential|authorization|bearer|` +
+	telling = pattern.Of(`(?i)(pass(word|wd|phrase|code)|pwd|secret|token|credential|authorization|bearer|` +
 		`cookie|private.?key|api.?key|access.?key|client.?key|(encryption|seal|signing).?key|x-goog)[a-z_-]*`)
 	// harmlessly is what may follow a telling word in a sentence that goes on about something else.
-	harmlessly = regexp.MustCompile(`^s? (does|do|did|cannot|could|has|have|of|for|in|to|from|that|which|and|or|by|` +
+	harmlessly = pattern.Of(`^s? (does|do|did|cannot|could|has|have|of|for|in|to|from|that|which|and|or|by|` +
 		`at|on|not|expires|expired)\b`)
 	// dumped is a line in which Kubernetes prints a flag of the command line.
-	dumped = regexp.MustCompile(`FLAG: `)
-	chunk  = regexp.MustCompile(`\S+|\s+`)
-	piece  = regexp.MustCompile("[=,;\"'`(){}\\[\\]\\\\]+|[^=,;\"'`(){}\\[\\]\\\\]+")
+	dumped = pattern.Of(`FLAG: `)
+	chunk  = pattern.Of(`\S+|\s+`)
+	piece  = pattern.Of("[=,;\"'`(){}\\[\\]\\\\]+|[^=,;\"'`(){}\\[\\]\\\\]+")
 
-	lettersForm = regexp.MustCompile(`^[A-Za-z]{1,24}$`)
-	humps       = regexp.MustCompile(`[A-Z]?[a-z]+|[A-Z]+`)
-	numberForm  = regexp.MustCompile(`^[+-]?[0-9]{1,20}(\.[0-9]{1,12})?(%|[kKMGT]i?B?|[mµn]?s|B)?$`)
-	hexForm     = regexp.MustCompile(`^\+?0x[0-9a-f]{1,16}$`)
-	clockForm   = regexp.MustCompile(`^[IWEF]?[0-9]{4}$|^[0-9]{1,2}:[0-9]{2}:[0-9]{2}(\.[0-9]{1,9})?$|` +
+	lettersForm = pattern.Of(`^[A-Za-z]{1,24}$`)
+	humps       = pattern.Of(`[A-Z]?[a-z]+|[A-Z]+`)
+	numberForm  = pattern.Of(`^[+-]?[0-9]{1,20}(\.[0-9]{1,12})?(%|[kKMGT]i?B?|[mµn]?s|B)?$`)
+	hexForm     = pattern.Of(`^\+?0x[0-9a-f]{1,16}$`)
+	clockForm   = pattern.Of(`^[IWEF]?[0-9]{4}$|^[0-9]{1,2}:[0-9]{2}:[0-9]{2}(\.[0-9]{1,9})?$|` +
 		`^[0-9]{4}[-/][0-9]{2}[-/][0-9]{2}$`)
-	regionForm = regexp.MustCompile(`^(us|europe|asia|australia|northamerica|southamerica|africa|me)-[a-z]{2,16}` +
+	regionForm = pattern.Of(`^(us|europe|asia|australia|northamerica|southamerica|africa|me)-[a-z]{2,16}` +
 		`[0-9]{1,2}(-[a-z])?$`)
-	versionForm  = regexp.MustCompile(`^\*?v?[0-9]{1,4}(\.[0-9]{1,4}){1,3}$|^v[0-9]((alpha|beta)[0-9])?$`)
-	exponentForm = regexp.MustCompile(`^[0-9]\.[0-9]{1,9}e[+-][0-9]{2}$`)
+	versionForm  = pattern.Of(`^\*?v?[0-9]{1,4}(\.[0-9]{1,4}){1,3}$|^v[0-9]((alpha|beta)[0-9])?$`)
+	exponentForm = pattern.Of(`^[0-9]\.[0-9]{1,9}e[+-][0-9]{2}$`)
 	// stampForm is the time in the name of an archive or a file.
-	stampForm = regexp.MustCompile(`^[0-9]{8}T[0-9]{6}Z?$`)
-	splitName = regexp.MustCompile(`[-_./:*+%]+`)
+	stampForm = pattern.Of(`^[0-9]{8}T[0-9]{6}Z?$`)
+	splitName = pattern.Of(`[-_./:*+%]+`)
 )
 
 // mixed are parts of names that have digits.
@@ -76,7 +78,7 @@ var mixed = []string{"k8s", "x509", "etcd3", "ipv4", "ipv6", "sha256", "http2", 
 
 // Text is what of a text is taken, in one line or several.
 func (f *Filter) Text(s string) string {
-	s = block.ReplaceAllString(strings.ToValidUTF8(s, "?"), leftOut)
+	s = block().ReplaceAllString(strings.ToValidUTF8(s, "?"), leftOut)
 	for _, v := range f.values {
 		s = strings.ReplaceAll(s, v, leftOut)
 	}
@@ -89,18 +91,18 @@ func (f *Filter) Text(s string) string {
 
 // line keeps of one line the chunks that are harmless, and nothing after a telling word.
 func (f *Filter) line(s string) string {
-	if flag := dumped.FindString(s); flag != "" {
+	if flag := dumped().FindString(s); flag != "" {
 		return flag + leftOut
 	}
 	rest := ""
-	for _, at := range telling.FindAllStringIndex(s, -1) {
-		if !harmlessly.MatchString(s[at[1]:]) {
+	for _, at := range telling().FindAllStringIndex(s, -1) {
+		if !harmlessly().MatchString(s[at[1]:]) {
 			s, rest = s[:at[1]], " "+leftOut
 			break
 		}
 	}
 	var out strings.Builder
-	for _, c := range chunk.FindAllString(s, -1) {
+	for _, c := range chunk().FindAllString(s, -1) {
 		kept, known := f.judged[c]
 		if !known {
 			kept = f.chunk(c)
@@ -121,11 +123,11 @@ func (f *Filter) chunk(c string) string {
 	if strings.TrimSpace(c) == "" || c == leftOut {
 		return c
 	}
-	if flag := flagForm.FindString(c); flag != "" && len(flag) < len(c) {
+	if flag := flagForm().FindString(c); flag != "" && len(flag) < len(c) {
 		return flag + leftOut
 	}
 	var out strings.Builder
-	for _, p := range piece.FindAllString(c, -1) {
+	for _, p := range piece().FindAllString(c, -1) {
 		if !piecesApart(p) && !f.harmless(p) {
 			return out.String() + leftOut
 		}
@@ -143,8 +145,9 @@ func (f *Filter) harmless(p string) bool {
 	if p == "" || f.names[p] || strings.Trim(p, "-./:*+%|^…→–—·") == "" {
 		return true
 	}
-	for _, form := range []*regexp.Regexp{numberForm, hexForm, clockForm, regionForm, versionForm, exponentForm} {
-		if form.MatchString(p) {
+	forms := []func() *regexp.Regexp{numberForm, hexForm, clockForm, regionForm, versionForm, exponentForm}
+	for _, form := range forms {
+		if form().MatchString(p) {
 			return true
 		}
 	}
@@ -165,10 +168,10 @@ func (f *Filter) joined(p string) bool {
 	if len(p) > longestPiece {
 		return false
 	}
-	for _, part := range splitName.Split(p, -1) {
+	for _, part := range splitName().Split(p, -1) {
 		switch {
-		case part == "", f.names[part], slices.Contains(mixed, part), versionForm.MatchString(part),
-			stampForm.MatchString(part):
+		case part == "", f.names[part], slices.Contains(mixed, part), versionForm().MatchString(part),
+			stampForm().MatchString(part):
 		case len(part) <= 6 && strings.Trim(part, "0123456789") == "":
 		case !isWord(part):
 			return false
@@ -179,5 +182,5 @@ func (f *Filter) joined(p string) bool {
 
 // isWord reports whether letters are a word, or words in camel case. Base64 changes its case far more often.
 func isWord(p string) bool {
-	return lettersForm.MatchString(p) && (len(p) < 4 || 3*len(humps.FindAllString(p, -1)) <= len(p)+1)
+	return lettersForm().MatchString(p) && (len(p) < 4 || 3*len(humps().FindAllString(p, -1)) <= len(p)+1)
 }

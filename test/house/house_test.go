@@ -46,7 +46,7 @@ var floors = []string{
 	"internal/localgce/resolver", "internal/localgce/instance",
 	"internal/localroute", "internal/cri",
 	"internal/waits", "internal/replica",
-	"internal/durable", "internal/asynclog", "internal/backoff", "internal/local", "internal/realtest",
+	"internal/pattern", "internal/durable", "internal/asynclog", "internal/backoff", "internal/local", "internal/realtest",
 }
 
 // soleImporters say which rooms alone may import a library, so that its ways stay there.

@@ -23,6 +23,7 @@ var pure = map[string][]string{
 	"etcdmember/table":     nil,
 	"fleet/plan":           nil,
 	"internal/health":      nil,
+	"internal/pattern":     {"sync"},
 	"internal/record":      nil,
 	"internal/report":      {"unicode", "unicode/utf8"},
 	"internal/setup":       {"path"},
