@@ -142,12 +142,12 @@ terraform: ## The Terraform of docs/gce.md, parsed and held against the rest of 
 addons: kubernetes etcd ## Three managers over a thousand objects, and two versions of a set, and kube-addon-manager (35 minutes)
 	QUORATE_ADDONS=1 $(GO) test -count 1 -timeout 60m -v ./addons
 
-bench: build kubernetes etcd ## Boots, repairs and write stalls against the floor; memory, idle CPU; a crowd of nodes (root, about 40 minutes)
+bench: build kubernetes ## Boots, repairs and write stalls against the floor; memory, idle CPU; a crowd of nodes (root, about 40 minutes)
 	$(GO) test -run '^$$' -bench . -benchtime 200ms ./certs ./etcdmember/table ./internal/record/bucket
 	$(GO) test -run '^$$' -bench Watch -benchtime 1x ./etcdmember/member
 	$(GO) run ./test/bench
 
-bench-watch: build kubernetes etcd monit ## The watch of the kubelet against others (root, 40 minutes; bakes the image if there is none)
+bench-watch: build kubernetes monit ## The watch of the kubelet against others (root, 40 minutes; bakes the image if there is none)
 	@test -s bin/image/root.tar || $(MAKE) image
 	$(GO) run ./test/bench -only watch
 

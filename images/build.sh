@@ -73,7 +73,7 @@ if [[ ! -d $store ]]; then
   # One build command for all programs: the packages that they share are compiled once.
   # -v names each package as it is compiled; a person wants to see that something happens, not 2000 names.
   (cd "$what" && go build -v -ldflags "$ld" -o "$tmp/" tool 2> >(progress))
-  if [[ -f $tmp/server ]]; then mv "$tmp/server" "$tmp/etcd"; fi # its package is go.etcd.io/etcd/server/v3
+  if [[ -f $tmp/server ]]; then mv "$tmp/server" "$tmp/etcd"; fi # etcd-former's package is go.etcd.io/etcd/server/v3
   mv -T "$tmp" "$store" 2>/dev/null || [[ -d $store ]] # a build at the same time may have been first
 fi
 for f in "$store"/*; do

@@ -61,10 +61,10 @@ pinned() {
 programs() {
   local dir name module version
   for name in kubernetes coredns etcd quorate; do
-    dir=images/$name module=go.etcd.io/etcd/server/v3
+    dir=images/$name module=go.etcd.io/etcd/etcdctl/v3
     if [[ $name == kubernetes ]]; then module=k8s.io/kubernetes; fi
     if [[ $name == coredns ]]; then module=github.com/coredns/coredns; fi
-    if [[ $name == quorate ]]; then dir=.; fi
+    if [[ $name == quorate ]]; then dir=. module=go.etcd.io/etcd/server/v3; fi
     version=$(awk -v m=$module '{ sub(/^require /, "") } $1 == m && $2 ~ /^v/ { print $2; exit }' $dir/go.mod)
     if [[ $name == quorate ]]; then version=etcd-$version; fi
     echo "$name $version $(awk '$1 == "toolchain" { print $2 }' $dir/go.mod) $(cat $dir/go.mod $dir/go.sum | sha256sum | cut -d' ' -f1)"

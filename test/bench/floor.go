@@ -22,8 +22,8 @@ const (
 	dataDir = "/var/lib/quorate"
 	runDir  = "/run/quorate"
 	logDir  = "/var/log/quorate"
-	// floorDir shows the floor its arguments and the program that reads them.
-	floorDir = "/srv/floor"
+	// floorDir shows the floor its arguments, floorPrograms what reads them and the etcd that it starts.
+	floorDir, floorPrograms = "/srv/floor", "/srv/floor-programs"
 )
 
 // floorStagger is between the starts of two members of the floor. Members of a cluster that is configured beforehand
@@ -35,15 +35,19 @@ const floorStagger = 60 * time.Millisecond
 // etcdHealth is answered after a read through the quorum.
 const etcdHealth = "http://127.0.0.1:2381/health"
 
-// buildFloor compiles the program that starts the floor in a VM.
+// buildFloor compiles the program that starts the floor in a VM, and its etcd.
 func (b *bench) buildFloor(ctx context.Context) error {
-	cmd := exec.CommandContext(ctx, "go", "build", "-o", filepath.Join(b.dir, "floor"), "./test/bench/floor")
+	cmd := exec.CommandContext(ctx, "go", "build", "-ldflags", "-s -w", "-o", b.floorPrograms()+"/",
+		"./test/bench/floor", "./test/bench/etcd")
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("build floor (run this in the repository's root): %w: %s", err, out)
 	}
 	return nil
 }
+
+// floorPrograms is where buildFloor puts them on this machine.
+func (b *bench) floorPrograms() string { return filepath.Join(b.dir, "floor-programs") }
 
 // floorWorld is the world in which everything is ready-made: each VM finds its certificates, configuration files and
 // command lines. It runs what /readyz needs.
@@ -93,8 +97,8 @@ func (b *bench) floorWith(n int, others ...string) (*world, error) {
 	}
 	// One link for all VMs: each finds its own folder by its name.
 	w.binds = append(w.binds, localgce.Bind{Host: files, Guest: floorDir, ReadOnly: true},
-		localgce.Bind{Host: filepath.Join(b.dir, "floor"), Guest: "/srv/floor-start"})
-	w.command = []string{"/srv/floor-start", floorDir}
+		localgce.Bind{Host: b.floorPrograms(), Guest: floorPrograms, ReadOnly: true})
+	w.command = []string{floorPrograms + "/floor", floorDir}
 	return w, nil
 }
 
@@ -178,7 +182,7 @@ func etcdArgs(id replica.Identity, cluster *replica.Cluster, files certs.Files, 
 	for _, p := range places[:n] {
 		members = append(members, fmt.Sprintf("%s=https://%s:2380", p.Name, p.address))
 	}
-	return []string{"/usr/local/bin/etcd",
+	return []string{floorPrograms + "/etcd",
 		"--name=" + id.Name, "--data-dir=" + dataDir + "/etcd",
 		"--listen-peer-urls=https://" + address + ":2380", "--initial-advertise-peer-urls=https://" + address + ":2380",
 		"--listen-client-urls=https://" + address + ":2379,https://127.0.0.1:2379", "--advertise-client-urls=https://" +

@@ -110,7 +110,7 @@ func parse(args []string) (flags, error) {
 	set := flag.NewFlagSet("bench", flag.ContinueOnError)
 	set.IntVar(&f.rounds, "rounds", 10, "rounds of quorate, and as many of the floor: the goals are medians of ten; "+
 		"raft's random election time-out alone makes a boot of the floor vary by 0.9 s")
-	set.StringVar(&f.bin, "bin", "bin", "the folder with quorate, etcd and the Kubernetes programs")
+	set.StringVar(&f.bin, "bin", "bin", "the folder with quorate and the Kubernetes programs")
 	set.StringVar(&f.only, "only", "one,three,memory,repair,reports,load", "the parts to run; watch is there besides")
 	set.StringVar((*string)(&f.vms), "vms", string(localgce.ProcessVMs), "what quorate's VMs are: process, or systemd, "+
 		"which boot the baked image")
