@@ -43,7 +43,8 @@ func (p HealthPort) Ask(ctx context.Context) (connected bool, err error) {
 	return true, response.Body.Close()
 }
 
-// Listening asks the kernel who listens, so a packet filter hides nothing.
+// Listening asks the kernel who listens, so a packet filter hides nothing. The answer has all connections of the VM, so
+// it is not for each second.
 func (p HealthPort) Listening() bool {
 	return listening(p.Port) || listening(serverPort)
 }

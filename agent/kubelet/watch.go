@@ -134,12 +134,13 @@ func (w *Watch) observe(ctx context.Context) kubeletwatch.Facts {
 		}
 	}
 	f := kubeletwatch.Facts{Runtime: w.runtime.unit, Kubelet: w.kubelet.unit, RuntimeErr: w.runtime.err,
-		KubeletErr: w.kubelet.err, Listening: w.cfg.Port.Listening(), APIServer: w.cfg.APIServer()}
+		KubeletErr: w.kubelet.err, APIServer: w.cfg.APIServer()}
 	if f.RuntimeErr == "" {
 		f.CRI = w.cri.answersOf(f.Runtime)
 	}
 	if f.KubeletErr == "" {
 		f.Port = w.port.answersOf(f.Kubelet)
+		f.Listening = f.Kubelet.PID != 0 && (f.Port.Connected() || w.cfg.Port.Listening())
 	}
 	w.mu.Lock()
 	f.Network = w.network

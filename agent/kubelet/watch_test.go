@@ -82,6 +82,32 @@ func TestAnExitIsSeenAtOnce(t *testing.T) {
 	})
 }
 
+// All connections of the VM are read to know who listens. Where the kubelet answers, or there is none, nobody needs
+// that.
+func TestTheKernelIsAskedWhoListensOnlyAboutAKubeletThatDoesNotAnswer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		_, stop := w.watch()
+		defer stop()
+		count := func() int { w.mu.Lock(); defer w.mu.Unlock(); return w.lists }
+		lists := func(of string, atLeast, atMost int) {
+			t.Helper()
+			before := count()
+			time.Sleep(time.Minute)
+			if n := count() - before; n < atLeast || n > atMost {
+				t.Errorf("%s: %d lists in a minute", of, n)
+			}
+		}
+		time.Sleep(time.Minute)
+		lists("a kubelet that answers", 0, 0)
+		w.change(func(k, _ *kubeletwatch.Unit) { w.start(k); w.listening = false })
+		lists("a kubelet that starts", 10, 200)
+		w.change(func(k, _ *kubeletwatch.Unit) { k.Active, k.Sub, k.PID = "inactive", "dead", 0 })
+		time.Sleep(time.Second)
+		lists("no kubelet", 0, 0)
+	})
+}
+
 // A kubelet that ends again and again fills neither the records nor the events.
 func TestACrashLoopIsOneWaitAndFewRecords(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

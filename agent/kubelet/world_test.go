@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"path/filepath"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -34,6 +35,7 @@ type world struct {
 	answer, health func(ctx context.Context) (bool, error)
 	network        string
 	listening      bool
+	lists          int  // how often the kernel was asked who listens
 	ready          bool // the apiserver
 	// do is what systemd does with an act; nil: the unit runs anew.
 	do   func(act kubeletwatch.Act, u *kubeletwatch.Unit) error
@@ -136,6 +138,7 @@ func (w *world) Changed() <-chan struct{} { return w.changed }
 func (w *world) Listening() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	w.lists++
 	return w.listening
 }
 
@@ -153,8 +156,11 @@ func (r runtimeOf) Ask(ctx context.Context) (string, bool, error) {
 
 func (p portOf) Ask(ctx context.Context) (bool, error) {
 	p.mu.Lock()
-	health := p.health
+	health, listening := p.health, p.listening
 	p.mu.Unlock()
+	if !listening {
+		return false, syscall.ECONNREFUSED
+	}
 	return health(ctx)
 }
 

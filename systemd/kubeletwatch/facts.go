@@ -69,6 +69,9 @@ type Answers struct {
 	Error string
 }
 
+// Connected says that somebody listened when the process was last asked.
+func (a Answers) Connected() bool { return a.Last == Answered || a.Last == Silent }
+
 // Next is what the answers are after one more, which was asked at asked.
 func (a Answers) Next(answer Answer, err string, asked time.Duration) Answers {
 	if answer == Answered {
@@ -89,7 +92,8 @@ type Facts struct {
 	RuntimeErr, KubeletErr string
 	// CRI are the runtime's answers, Port those of the kubelet's health port.
 	CRI, Port Answers
-	// Listening says that somebody listens on one of the kubelet's ports: its start-up is over then.
+	// Listening says that somebody listens on one of the kubelet's ports: its start-up is over then. It is false where
+	// there is no kubelet.
 	Listening bool
 	// Network is why the runtime has no network for pods; empty: it has.
 	Network string
