@@ -1,6 +1,6 @@
 // Package pattern has regular expressions that are compiled when they are first needed. A length of 63 in one is 63
-// copies of what may stand there: compiled at the program's start, those that check names would be 2 MiB in every
-// process of ours, etcd's too, which checks none.
+// copies of what may stand there: compiled at the program's start, those that check names allocated 2.2 MB in every
+// process of ours, etcd's too, which checks none, and kept 0.6 MB of that.
 package pattern
 
 import (

@@ -1,5 +1,5 @@
 // Package house holds the rules that the tree itself keeps: what may import what, what is pure, what has a comment, how
-// wide a line is. It runs no program of ours and no master, so that `make lint` can run it.
+// wide a line is. It starts no master and needs nothing built, so that `make lint` can run it.
 package house
 
 import (
