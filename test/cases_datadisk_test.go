@@ -39,9 +39,12 @@ func TestCaseTheDataDiskIsMountedLate(t *testing.T) {
 				}
 				return err
 			})
-			if log := cluster.agentLog(t, "master-a"); !strings.Contains(log, wait) {
-				t.Errorf("the agent's log, which is on the serial console, has nothing of %s:\n%s", wait, log)
-			}
+			await(t, "the agent's log, which is on the serial console, has it", func() error { // a moment after the status
+				if log := cluster.agentLog(t, "master-a"); !strings.Contains(log, wait) {
+					return fmt.Errorf("nothing of %s in:\n%s", wait, log)
+				}
+				return nil
+			})
 			if there := strings.Fields(cluster.in(t, "master-a", "ls /var/lib/quorate")); strings.Contains(
 				strings.Join(there, " "), "agent.json") || strings.Contains(strings.Join(there, " "), "etcd") {
 				t.Errorf("something was written where the disk is not: %q", there)
