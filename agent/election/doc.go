@@ -1,6 +1,6 @@
 // Package election runs what one replica at a time may run: while this agent holds a Lease, and never longer.
 //
-//	client-go's elector ── renews ──► lock ──► the Lease
+//	client-go's elector ── renews ──► lock ──► the Lease, at every other try of its holder's
 //	                                   │ when the last renewal that succeeded began
 //	                                   ▼
 //	term ── each 100 ms, by a clock that counts suspends ──► go on, ask to end, kill
@@ -13,8 +13,8 @@
 // that. The Lease is given back only once nothing runs any more.
 //
 // Limits: a process cannot be killed while the machine stands still; after a suspend that the kernel knows of, it runs
-// for up to 100 ms more. After one that the kernel does not know of, it runs until the next renewal is refused,
-// a retry period later. The agent's own process has to run: one that is stopped by a signal ends nothing until
-// systemd's watchdog has ended it. Clocks that run at rates that differ by more than a tenth end the promise, and so
-// does a person who deletes the Lease.
+// for up to 100 ms more. After one that the kernel does not know of, it runs until the next try sees who has the Lease,
+// or the next renewal is refused: one retry period later, or two. The agent's own process has to run: one that is
+// stopped by a signal ends nothing until systemd's watchdog has ended it. Clocks that run at rates that differ by more
+// than a tenth end the promise, and so does a person who deletes the Lease.
 package election

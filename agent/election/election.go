@@ -9,7 +9,6 @@ import (
 
 	"github.com/go-logr/logr"
 	"k8s.io/client-go/tools/leaderelection"
-	"k8s.io/client-go/tools/leaderelection/resourcelock"
 
 	"github.com/quorate/quorate/agent/lease"
 	"github.com/quorate/quorate/internal/backoff"
@@ -32,7 +31,7 @@ type Config struct {
 	Log *slog.Logger
 	// Lock is the Lease. Its identity names this boot of this replica: an agent that was started again goes on, and
 	// nobody else is taken for it.
-	Lock  resourcelock.Interface
+	Lock  Lease
 	Times replica.ElectionTimes
 	// Stop ends all that Begin has started, within that time or by force, and returns nil once the kernel says that
 	// nothing of it is left. It is called again where it fails, and possibly while a former call is under way.
@@ -103,9 +102,9 @@ func (e *Election) Run(ctx context.Context) {
 
 // stand tries to take the Lease and leads with it, once. It returns why that ended.
 func (e *Election) stand(ctx context.Context) (why error) {
-	l := newLock(e.cfg.Lock, e.cfg.Now)
-	t := &term{times: lease.TimesOf(e.cfg.Times.LeaseDuration, e.cfg.Times.RenewDeadline, e.cfg.Times.RetryPeriod),
-		lock: l, now: e.cfg.Now}
+	l := newLock(e.cfg.Lock, e.cfg.Now, e.cfg.Times.RetryPeriod)
+	t := &term{times: lease.TimesOf(e.cfg.Times.LeaseDuration, e.cfg.Times.RenewDeadline,
+		renewPeriod(e.cfg.Times.RetryPeriod)), lock: l, now: e.cfg.Now}
 	// The elector goes on while what runs under the Lease is stopped: others must not take it meanwhile.
 	// client-go would say each try that fails; what ends a term is said here.
 	electing, stopElecting := context.WithCancel(logr.NewContext(context.WithoutCancel(ctx), logr.Discard()))

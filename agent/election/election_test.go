@@ -35,6 +35,7 @@ func TestNeverTwoWork(t *testing.T) {
 			r := rand.New(rand.NewPCG(seed, 1))
 			w := newWorld(t)
 			w.tolerated = 2*tickPeriod + 2*killNow
+			w.behind = time.Duration(seed%4) * 2 * time.Second
 			var all []*candidate
 			for i := range 3 {
 				all = append(all, w.candidate(fmt.Sprintf("%c", 'a'+i)).run())
@@ -63,6 +64,63 @@ func TestNeverTwoWork(t *testing.T) {
 			return
 		}
 	}
+}
+
+// An election in which nothing happens costs etcd one write each second try, and nothing else: the standbys look into
+// the apiserver's memory. With the holder gone they take the Lease as soon as ever, also by a memory that is old.
+func TestAnIdleElectionCostsLittle(t *testing.T) {
+	for _, behind := range []time.Duration{0, 100 * time.Millisecond, 2 * time.Second} {
+		synctest.Test(t, func(t *testing.T) {
+			w := newWorld(t)
+			w.behind = behind
+			all := []*candidate{w.candidate("a").run()}
+			w.until("a leads", time.Minute, func() bool { return w.worker() == "a" })
+			all = append(all, w.candidate("b").run(), w.candidate("c").run())
+			time.Sleep(time.Minute)
+			const turns = 60
+			count := func(what string, got, most int) {
+				if t.Helper(); got > most {
+					t.Errorf("memory %s behind: %d %s, at most %d", behind, got, what, most)
+				}
+			}
+			for _, c := range all {
+				w.mu.Lock()
+				count("reads of "+c.name, c.reads, 2)
+				count("writes of "+c.name, c.written, map[bool]int{true: turns/2 + 2}[c.name == "a"])
+				w.mu.Unlock()
+			}
+			gone := w.at()
+			all[0].network(time.Hour, 0)
+			w.until("another leads", time.Minute, func() bool { return w.worker() != "a" && w.worker() != "" })
+			count("ms until another leads", int((w.at()-gone)/time.Millisecond),
+				int((fast.LeaseDuration+3*fast.RetryPeriod+behind)/time.Millisecond))
+			w.end(all...)
+		})
+	}
+}
+
+// What the holder's glance shows, nobody has to wait for: another that has the Lease all the same, by a person's hand.
+func TestAGlanceShowsThatTheLeaseIsLost(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		a := w.candidate("a").run()
+		w.until("a leads", time.Minute, func() bool { return w.worker() == "a" })
+		a.dies = 0
+		glances := func() int { w.mu.Lock(); defer w.mu.Unlock(); return a.glances }
+		before := glances()
+		w.until("a glances", time.Minute, func() bool { return glances() > before })
+		w.mu.Lock()
+		by := *w.record
+		by.HolderIdentity = "a person's"
+		w.writes(by)
+		w.mu.Unlock()
+		changed := w.at()
+		w.until("a ends", time.Minute, func() bool { return w.worker() == "" })
+		if took := w.at() - changed; took > 2*fast.RetryPeriod+2*tickPeriod {
+			t.Errorf("a went on for %s", took)
+		}
+		w.end(a)
+	})
 }
 
 // script is the case for which client-go's deadline is not enough: the last renewal takes effect at once and is

@@ -2,17 +2,32 @@ package election
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"time"
 
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 )
 
-// lock is a Lease that notes when the requests that renewed it began, and whether another was seen to hold it. The
-// elector uses it, one call at a time.
-type lock struct {
+// Lease is a Lease that is elected with. Its calls come one at a time.
+type Lease interface {
 	resourcelock.Interface
+	// Glance is Get of what the apiserver has in its memory, which costs etcd nothing. It may be old, but not older
+	// than what the last call of Get, Create, Update or Glance said or wrote. An Update of an old Lease is refused.
+	Glance(ctx context.Context) (*resourcelock.LeaderElectionRecord, []byte, error)
+}
+
+// lock is a Lease that notes when the requests that renewed it began, and whether another was seen to hold it. The
+// elector uses it, one call at a time. It spares etcd what an idle elector would ask for: a standby glances at the
+// Lease, and the holder writes it at every other try.
+type lock struct {
+	Lease
 	now func() time.Duration
+	// retry is the time between two tries of the elector.
+	retry time.Duration
+	// standsBy: another was seen to hold the Lease, and no request has failed since. glanced: the holder's last try
+	// only glanced. Both are the elector's goroutine's.
+	standsBy, glanced bool
 
 	mu sync.Mutex
 	// renewed is when the last request that made the Lease this replica's began; held says that there was one. lost is
@@ -25,33 +40,68 @@ type lock struct {
 	changed chan struct{}
 }
 
-func newLock(l resourcelock.Interface, now func() time.Duration) *lock {
-	return &lock{Interface: l, now: now, changed: make(chan struct{}, 1)}
+func newLock(l Lease, now func() time.Duration, retry time.Duration) *lock {
+	return &lock{Lease: l, now: now, retry: retry, changed: make(chan struct{}, 1)}
 }
 
-// Get reads the Lease.
+// renewPeriod is the time between two writes of a Lease whose holder has a try each retry.
+func renewPeriod(retry time.Duration) time.Duration { return 2 * retry }
+
+// errTaken is what a holder finds that has lost its Lease.
+var errTaken = errors.New("another replica has the lease")
+
+// Get reads the Lease. Who waits for another's to run out glances at it: what is older makes it wait longer, and then
+// its write is refused, and it reads.
 func (l *lock) Get(ctx context.Context) (*resourcelock.LeaderElectionRecord, []byte, error) {
-	r, raw, err := l.Interface.Get(ctx)
+	if l.standsBy {
+		return l.look(ctx, l.Glance)
+	}
+	return l.look(ctx, l.Lease.Get)
+}
+
+func (l *lock) look(ctx context.Context, get func(context.Context) (*resourcelock.LeaderElectionRecord, []byte,
+	error)) (*resourcelock.LeaderElectionRecord, []byte, error) {
+	r, raw, err := get(ctx)
 	l.note(func() {
 		l.failed = err
 		l.lost = l.lost || l.held && err == nil && r.HolderIdentity != l.Identity()
+		l.standsBy = err == nil && !l.held && r.HolderIdentity != "" && r.HolderIdentity != l.Identity()
 	})
 	return r, raw, err
 }
 
 // Create makes the Lease.
 func (l *lock) Create(ctx context.Context, r resourcelock.LeaderElectionRecord) error {
-	return l.write(r, func() error { return l.Interface.Create(ctx, r) })
+	return l.write(r, func() error { return l.Lease.Create(ctx, r) })
 }
 
-// Update takes or renews the Lease, if nobody has written it since it was read.
+// Update takes or renews the Lease, if nobody has written it since it was read. After a renewal the next try only looks
+// whether it is still held. The elector takes it for renewed then, which decides nothing: renewed is what counts.
 func (l *lock) Update(ctx context.Context, r resourcelock.LeaderElectionRecord) error {
-	return l.write(r, func() error { return l.Interface.Update(ctx, r) })
+	if !l.mayGlance(r) {
+		return l.write(r, func() error { return l.Lease.Update(ctx, r) })
+	}
+	l.glanced = true
+	found, _, err := l.look(ctx, l.Glance)
+	if err == nil && found.HolderIdentity != l.Identity() {
+		err = errTaken
+	}
+	return err
+}
+
+// mayGlance: the try before has renewed the Lease, and the next one is early enough to.
+func (l *lock) mayGlance(r resourcelock.LeaderElectionRecord) bool {
+	now := l.now()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return r.HolderIdentity == l.Identity() && l.held && !l.lost && l.failed == nil && !l.glanced &&
+		now-l.renewed < renewPeriod(l.retry)-l.retry/2
 }
 
 func (l *lock) write(r resourcelock.LeaderElectionRecord, do func() error) error {
 	begun := l.now()
 	err := do()
+	l.glanced, l.standsBy = err != nil && l.glanced, false
 	l.note(func() {
 		if l.failed = err; err == nil && r.HolderIdentity == l.Identity() {
 			l.renewed, l.held = begun, true

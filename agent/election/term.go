@@ -74,7 +74,7 @@ func (t *term) watch(ctx context.Context, gaveUp <-chan struct{}, yield <-chan y
 func (t *term) whyEnded() error {
 	renewed, _, lost := t.lock.state()
 	if lost {
-		return errors.New("another replica has the lease")
+		return errTaken
 	}
 	return fmt.Errorf("the lease was last renewed %s ago%s", (t.now() - renewed).Round(time.Millisecond),
 		t.lock.failure())

@@ -32,11 +32,20 @@ type world struct {
 	mu      sync.Mutex
 	record  *resourcelock.LeaderElectionRecord
 	version int
+	// versions are all that were written; behind is how far the apiservers' memory is.
+	versions []version
+	behind   time.Duration
 	// working are the candidates whose child works, with since when. tolerated is how long two may.
 	working   map[string]time.Time
 	tolerated time.Duration
 	overlaps  []string
 	history   []string
+}
+
+// version is one of the Lease, and when it was written. Versions count from 1.
+type version struct {
+	record resourcelock.LeaderElectionRecord
+	at     time.Duration
 }
 
 func newWorld(t *testing.T) *world {
@@ -113,6 +122,8 @@ type candidate struct {
 	child   bool
 	killed  chan struct{}
 	asked   []time.Duration
+	// reads, glances and written count what the apiserver was asked for.
+	reads, glances, written int
 }
 
 func (w *world) candidate(name string) *candidate {
@@ -262,8 +273,27 @@ func (c *candidate) Get(ctx context.Context) (r *resourcelock.LeaderElectionReco
 		if c.record == nil {
 			return apierrors.NewNotFound(schema.GroupResource{Resource: "leases"}, "l")
 		}
+		c.reads++
 		found := *c.record
 		r, c.version = &found, c.world.version
+		raw, _ = json.Marshal(found)
+		return nil
+	})
+	return r, raw, err
+}
+
+// Glance says what an apiserver has in memory: one of the last versions, but none before what c knows.
+func (c *candidate) Glance(ctx context.Context) (r *resourcelock.LeaderElectionRecord, raw []byte, err error) {
+	err = c.call(ctx, func() error {
+		if c.record == nil {
+			return apierrors.NewNotFound(schema.GroupResource{Resource: "leases"}, "l")
+		}
+		c.glances++
+		for c.version < c.world.version && (c.version == 0 || c.versions[c.version].at <= c.at()-c.behind) {
+			c.version++
+		}
+		found := c.versions[c.version-1].record
+		r = &found
 		raw, _ = json.Marshal(found)
 		return nil
 	})
@@ -295,9 +325,16 @@ func (c *candidate) write(r resourcelock.LeaderElectionRecord) {
 	if c.record == nil || c.record.HolderIdentity != r.HolderIdentity {
 		c.world.note("%s writes the holder %q", c.name, r.HolderIdentity)
 	}
-	c.record = &r
-	c.world.version++
+	c.written++
+	c.world.writes(r)
 	c.version = c.world.version
+}
+
+// writes makes another version.
+func (w *world) writes(r resourcelock.LeaderElectionRecord) {
+	w.record = &r
+	w.version++
+	w.versions = append(w.versions, version{r, w.at()})
 }
 
 func (c *candidate) RecordEvent(string) {}

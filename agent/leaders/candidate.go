@@ -10,10 +10,8 @@ import (
 	"sync/atomic"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	coordination "k8s.io/client-go/kubernetes/typed/coordination/v1"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/leaderelection/resourcelock"
 
 	"github.com/quorate/quorate/agent/election"
 	"github.com/quorate/quorate/controlplane"
@@ -59,11 +57,7 @@ func (c *Candidate) Stand(ctx context.Context, me Replica, api *rest.Config, beg
 	var e *election.Election
 	e = election.New(election.Config{
 		Log: c.log, Times: times,
-		Lock: &resourcelock.LeaseLock{
-			LeaseMeta:  metav1.ObjectMeta{Namespace: Namespace, Name: Own},
-			Client:     coordination.NewForConfigOrDie(api),
-			LockConfig: resourcelock.ResourceLockConfig{Identity: identity(me.Self)},
-		},
+		Lock: newOwnLease(coordination.NewForConfigOrDie(api), identity(me.Self)),
 		Stop: StopElected(c.supervisor, me.Cluster),
 		Lead: func(ctx context.Context) {
 			begins()
