@@ -3,7 +3,7 @@
 //	client-go's elector ── renews ──► lock ──► the Lease, at every other try of its holder's
 //	                                   │ when the last renewal that succeeded began
 //	                                   ▼
-//	term ── each 100 ms, by a clock that counts suspends ──► go on, ask to end, kill
+//	term ── when it is time, by a clock that counts suspends ──► go on, ask to end, kill
 //
 // client-go decides who tries to take the Lease. It does not promise that a leader has ended before the next one
 // begins: it counts from the answer to a renewal instead of its request, goes on for its deadline after another has

@@ -16,7 +16,8 @@ import (
 )
 
 const (
-	// tickPeriod is the time between two questions whether the term goes on. After a suspend it is what runs on.
+	// tickPeriod is the time between two looks at what ends, and between two questions whether the term goes on where
+	// there is no alarm for that.
 	tickPeriod = 100 * time.Millisecond
 	// killNow asks for an end without any time for it.
 	killNow = time.Millisecond
@@ -40,6 +41,8 @@ type Config struct {
 	Lead func(ctx context.Context)
 	// Now is SinceBoot; tests have clocks of their own.
 	Now func() time.Duration
+
+	alarm func() (*alarm, error)
 }
 
 // Election stands for election for as long as Run runs.
@@ -61,8 +64,9 @@ func (y yielded) Error() string { return y.why }
 
 // New returns an election that has not begun.
 func New(cfg Config) *Election {
+	cfg.alarm = eachTick
 	if cfg.Now == nil {
-		cfg.Now = SinceBoot
+		cfg.Now, cfg.alarm = SinceBoot, alarmAt
 	}
 	return &Election{cfg: cfg, yield: make(chan yielded, 1)}
 }
@@ -104,7 +108,7 @@ func (e *Election) Run(ctx context.Context) {
 func (e *Election) stand(ctx context.Context) (why error) {
 	l := newLock(e.cfg.Lock, e.cfg.Now, e.cfg.Times.RetryPeriod)
 	t := &term{times: lease.TimesOf(e.cfg.Times.LeaseDuration, e.cfg.Times.RenewDeadline,
-		renewPeriod(e.cfg.Times.RetryPeriod)), lock: l, now: e.cfg.Now}
+		renewPeriod(e.cfg.Times.RetryPeriod)), lock: l, now: e.cfg.Now, alarm: e.cfg.alarm}
 	// The elector goes on while what runs under the Lease is stopped: others must not take it meanwhile.
 	// client-go would say each try that fails; what ends a term is said here.
 	electing, stopElecting := context.WithCancel(logr.NewContext(context.WithoutCancel(ctx), logr.Discard()))

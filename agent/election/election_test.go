@@ -13,6 +13,7 @@ import (
 
 	"k8s.io/client-go/tools/leaderelection"
 
+	"github.com/quorate/quorate/agent/lease"
 	"github.com/quorate/quorate/internal/replica"
 )
 
@@ -441,5 +442,36 @@ func TestTheClockGoesOn(t *testing.T) {
 	time.Sleep(20 * time.Millisecond)
 	if d, want := SinceBoot()-begin, time.Since(wall); d < 20*time.Millisecond || d > want+10*time.Millisecond {
 		t.Errorf("%s, want %s", d, want)
+	}
+}
+
+// The alarm goes off at its time, also where that is past, and again where it is set again.
+func TestTheAlarmGoesOffInTime(t *testing.T) {
+	a, err := alarmAt()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, in := range []time.Duration{20 * time.Millisecond, -time.Hour, 0, 40 * time.Millisecond} {
+		begin := SinceBoot()
+		a.set(begin + time.Hour)
+		a.set(begin + in)
+		<-a.goes
+		if took := SinceBoot() - begin; took < in || took > max(0, in)+10*time.Second {
+			t.Errorf("set for %s it went off after %s", in, took)
+		}
+	}
+	a.stop()
+}
+
+// A term on the machine's own clock ends when its Lease was not renewed for too long, and nothing else happens.
+func TestATermEndsByTheAlarm(t *testing.T) {
+	const stop = 50 * time.Millisecond
+	l := newLock(nil, SinceBoot, time.Second)
+	l.renewed, l.held = SinceBoot(), true
+	begun := New(Config{})
+	term := &term{times: lease.Times{Stop: stop, Kill: time.Hour}, lock: l, now: begun.cfg.Now, alarm: begun.cfg.alarm}
+	err := term.watch(t.Context(), nil, nil)
+	if took := SinceBoot() - l.renewed; err == nil || took < stop || took > stop+10*time.Second {
+		t.Errorf("after %s: %v", took, err)
 	}
 }

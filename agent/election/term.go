@@ -18,6 +18,7 @@ type term struct {
 	times lease.Times
 	lock  *lock
 	now   func() time.Duration
+	alarm func() (*alarm, error)
 
 	mu    sync.Mutex
 	ended bool // nothing is started any more
@@ -52,9 +53,14 @@ func (t *term) end() {
 // watch returns why the term ends: ctx is done, renewals have failed for too long, another has the Lease, gaveUp is
 // closed, or this replica yields.
 func (t *term) watch(ctx context.Context, gaveUp <-chan struct{}, yield <-chan yielded) error {
-	tick := time.NewTicker(tickPeriod)
-	defer tick.Stop()
+	alarm, err := t.alarm()
+	if err != nil {
+		alarm, _ = eachTick()
+	}
+	defer alarm.stop()
 	for {
+		renewed, _, _ := t.lock.state()
+		alarm.set(renewed + t.times.Stop)
 		if v := t.verdict(); v != lease.Run {
 			return t.whyEnded()
 		}
@@ -66,7 +72,7 @@ func (t *term) watch(ctx context.Context, gaveUp <-chan struct{}, yield <-chan y
 		case y := <-yield:
 			return y
 		case <-t.lock.changed:
-		case <-tick.C:
+		case <-alarm.goes:
 		}
 	}
 }
