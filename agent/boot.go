@@ -145,9 +145,10 @@ func (a *Agent) openCertificates(in identified, m *etcdmember.Membership) {
 }
 
 func (a *Agent) memberConfig(in identified) etcdmember.Config {
+	sessions := certs.NewEtcdSessions(in.files)
 	return etcdmember.Config{
 		Log: a.cfg.Log, Me: in.self, Cluster: in.cluster, Files: in.files,
-		TLS:   func() *tls.Config { return etcdTLS(in.files) },
+		TLS:   func() *tls.Config { return etcdTLS(sessions) },
 		Waits: a.tracker, RunDir: a.cfg.RunDir, HostsFile: a.cfg.HostsFile, DiskID: a.disk.ID,
 		Preflight: func(ctx context.Context) error { return a.preflight(ctx, in) },
 		Record:    in.cloud.Record, Compute: in.cloud.Compute, Child: a.etcdChild(),
@@ -156,11 +157,8 @@ func (a *Agent) memberConfig(in identified) etcdmember.Config {
 }
 
 // etcdTLS is the agent's client configuration for etcd, nil before there is a certificate that can be used.
-func etcdTLS(files certs.Files) *tls.Config {
-	if _, err := os.Stat(files.Leaf(certs.AgentEtcd)); err != nil {
-		return nil
-	}
-	c, err := certs.EtcdTLS(files)
+func etcdTLS(s *certs.EtcdSessions) *tls.Config {
+	c, err := s.TLS()
 	if err != nil {
 		return nil // the phase of the certificates says what is wrong with it
 	}

@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/quorate/quorate/certs"
 	"github.com/quorate/quorate/etcdmember"
 	"github.com/quorate/quorate/etcdmember/member"
 	"github.com/quorate/quorate/internal/replica"
@@ -36,7 +37,7 @@ func portOf(l net.Listener) int { return l.Addr().(*net.TCPAddr).Port }
 func membershipOf(a *Agent, in identified) *etcdmember.Membership {
 	m := etcdmember.New(etcdmember.Config{
 		Log: a.cfg.Log, Me: in.self, Cluster: in.cluster, Files: in.files,
-		TLS:       func() *tls.Config { return etcdTLS(in.files) },
+		TLS:       func() *tls.Config { return etcdTLS(certs.NewEtcdSessions(in.files)) },
 		RunDir:    a.cfg.RunDir,
 		HostsFile: a.cfg.HostsFile, Waits: a.tracker,
 		Record: in.cloud.Record, Compute: in.cloud.Compute, Child: a.etcdChild(),
