@@ -6,9 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
-	"path/filepath"
 	"strconv"
-	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -81,14 +79,10 @@ func askAfterPeers() error {
 	}
 	var failed []error
 	for _, f := range files {
-		if kind, err := os.Readlink(filepath.Join(dir, f.Name())); err != nil || !strings.HasPrefix(kind, "socket:") {
-			continue
+		// Most are something else: a socket of a client, the database, the log.
+		if fd, err := strconv.Atoi(f.Name()); err == nil && (toPeer(fd) || fromPeer(fd)) {
+			failed = append(failed, askAfter(fd))
 		}
-		fd, err := strconv.Atoi(f.Name())
-		if err == nil {
-			err = askAfter(fd)
-		}
-		failed = append(failed, err)
 	}
 	return errors.Join(failed...)
 }
