@@ -108,9 +108,10 @@ const (
 const (
 	// tickPeriod is the tick of noticing everywhere: a new peer, a learner, a member without a leader.
 	tickPeriod = 250 * time.Millisecond
-	// followPeriod is the tick of a member that follows a leader, once it has settled: who comes or goes is the
-	// leader's business first, and each question wakes two idle processes.
-	followPeriod = time.Second
+	// calmPeriod is the tick of a member of a whole cluster, once it has settled, while there is no news.
+	calmPeriod = time.Second
+	// toldLately is for how long what a tick was told is good enough to be shown.
+	toldLately = calmPeriod + tickPeriod
 	// learnerPeriod is the tick of the leader loop while a learner is on its way. Each asks the child on this machine,
 	// and nobody else: the observation follows once the learner has caught up.
 	learnerPeriod = 50 * time.Millisecond

@@ -11,7 +11,7 @@ import (
 
 // An observation takes a moment too: reading the record, asking the others; and what it finds has to be done.
 func TestOrdersAreReadWithinTenSeconds(t *testing.T) {
-	if slowest := keepPause + followPeriod + time.Second; slowest > 10*time.Second {
+	if slowest := keepPause + calmPeriod + time.Second; slowest > 10*time.Second {
 		t.Errorf("an order may wait for %s until it is read", slowest)
 	}
 	if longPause >= keepPause {

@@ -11,6 +11,7 @@ import (
 	"github.com/quorate/quorate/etcdmember/hosts"
 	"github.com/quorate/quorate/etcdmember/member"
 	"github.com/quorate/quorate/etcdmember/table"
+	"github.com/quorate/quorate/internal/backoff"
 	"github.com/quorate/quorate/internal/record"
 )
 
@@ -32,9 +33,12 @@ type keeper struct {
 	nextRound time.Time
 	// unresolved are the peers' names that the last round did not find: another round right away would not either.
 	unresolved map[string]bool
-	// began is when it did. follows: at the last tick the member followed a leader, with nobody on the way.
-	began   time.Time
-	follows bool
+	// began is when it did. whole: at the last tick the member knew a leader, and nobody was on the way. leads: it was
+	// the leader.
+	began        time.Time
+	whole, leads bool
+	// news is member.News of the last answer.
+	news string
 	// leaderless: the member knew no leader at the former tick.
 	leaderless bool
 	// listed are the ids of the list as the last round found it.
@@ -55,48 +59,56 @@ func (m *Membership) Keep(ctx context.Context) error {
 	k := m.newKeeper()
 	k.began = time.Now()
 	defer k.leader.alarms.forget()
+	defer k.own.told.Store(nil)
 	defer m.observer.lists.drop()
-	period := tickPeriod
-	tick := time.NewTicker(period)
-	defer tick.Stop()
 	for {
+		began := time.Now()
 		if err := k.tick(ctx); err != nil {
 			return err
 		}
-		if next := k.period(time.Now()); next != period {
-			period = next
-			tick.Reset(period)
-		}
-		select {
-		case <-ctx.Done():
+		// What the question has waited for news counts.
+		if now := time.Now(); backoff.Sleep(ctx, k.period(now)-now.Sub(began)) != nil {
 			return nil
-		case <-tick.C:
 		}
 	}
 }
 
-// period is how soon the next tick is to come.
+// period is the time from one tick to the next. Each question wakes two idle processes, so a member that follows is
+// asked rarely: who comes or goes is the leader's business first.
 func (k *keeper) period(now time.Time) time.Duration {
-	if k.follows && now.Sub(k.began) >= bootWindow {
-		return followPeriod
+	if k.calm(now) && !k.leads {
+		return calmPeriod
 	}
 	return k.leader.pace.period(now)
 }
 
-// noteFollows notes whether the member follows a leader, and all members of its list are voters that have started.
-func (k *keeper) noteFollows(s table.MemberStatus) {
+// calm: the cluster is whole, and this replica has nothing to do for it now.
+func (k *keeper) calm(now time.Time) bool {
+	return k.whole && now.Sub(k.began) >= bootWindow && (!k.leads || k.leader.calm())
+}
+
+// noteWhole notes whether the member knows a leader, and all members of its list are voters that have started.
+func (k *keeper) noteWhole(s table.MemberStatus) {
 	onTheWay := func(e table.Member) bool { return e.Learner || !e.Started() }
-	k.follows = s.Leader != 0 && s.Leader != s.MemberID && !slices.ContainsFunc(s.Members, onTheWay)
+	k.whole = s.Leader != 0 && !slices.ContainsFunc(s.Members, onTheWay)
+	k.leads = s.MemberID != 0 && s.Leader == s.MemberID
 }
 
 func (k *keeper) tick(ctx context.Context) error {
-	now := time.Now()
 	s, err := k.ask(ctx)
+	if ctx.Err() != nil {
+		return nil
+	}
+	now := time.Now()
 	if err != nil {
 		s = table.MemberStatus{} // the supervisor starts it again; the record is observed all the same
 		k.showEnded(now)
+		k.own.told.Store(nil)
+	} else {
+		k.own.told.Store(&told{s, now})
 	}
-	k.noteFollows(s)
+	k.news = member.News(s)
+	k.noteWhole(s)
 	observed := false
 	if lost := k.lostLeader(s); lost || !now.Before(k.nextRound) || k.unknownPeer(s) || k.newMember(s) {
 		observed = true
@@ -107,7 +119,7 @@ func (k *keeper) tick(ctx context.Context) error {
 	}
 	k.marks.keep(ctx, now, s)
 	k.leader.alarms.revisions.note(now, s.Revision)
-	if s.MemberID != 0 && s.Leader == s.MemberID {
+	if k.leads {
 		k.leader.tick(ctx, now, s, observed)
 	} else {
 		k.leader.forget()
@@ -115,11 +127,14 @@ func (k *keeper) tick(ctx context.Context) error {
 	return nil
 }
 
-// ask asks the child how its member is. While a learner is on its way it is asked for the streams, too: its being
-// caught up makes an observation due.
+// ask asks the child how its member is. The child of a calm leader answers when there is news, or once the next tick is
+// due. While a learner is on its way it is asked for the streams, too: its being caught up makes an observation due.
 func (k *keeper) ask(ctx context.Context) (table.MemberStatus, error) {
 	if k.leader.pace.awaits() {
 		return member.ReadStreams(ctx, k.cfg.statusSocket())
+	}
+	if now := time.Now(); k.leads && k.calm(now) {
+		return member.AwaitNews(ctx, k.cfg.statusSocket(), k.news, max(0, min(calmPeriod, k.nextRound.Sub(now))))
 	}
 	return k.own.Status(ctx)
 }

@@ -74,28 +74,40 @@ func TestALostQuorumIsObservedSoon(t *testing.T) {
 	}
 }
 
-// Only a follower that has settled, in a whole cluster, is asked rarely.
-func TestAFollowerIsAskedRarely(t *testing.T) {
+// Only the member of a whole cluster, which has settled and has nothing to do, is asked rarely.
+func TestACalmMemberIsAskedRarely(t *testing.T) {
 	voters := []table.Member{entry(pa, "101", 0xa1), entry(pb, "102", 0xb1)}
 	comes := append(slices.Clone(voters), table.Member{ID: 0xc1, Learner: true})
 	own := func(leader record.MemberID, list []table.Member) table.MemberStatus {
 		return table.MemberStatus{MemberID: 0xa1, Leader: leader, Members: list}
 	}
+	lacks := own(0xa1, voters)
+	lacks.Progress = map[record.MemberID]table.PeerProgress{0xa1: {RecentActive: true}, 0xb1: {}}
 	for name, c := range map[string]struct {
-		s           table.MemberStatus
-		after, want time.Duration
+		s     table.MemberStatus
+		quiet bool // the leader loop is
+		after time.Duration
+		calm  bool
+		want  time.Duration
 	}{
-		"it follows":                 {own(0xb1, voters), bootWindow, followPeriod},
-		"it has just booted":         {own(0xb1, voters), 0, tickPeriod},
-		"it leads":                   {own(0xa1, voters), bootWindow, tickPeriod},
-		"it has no leader":           {own(0, voters), bootWindow, tickPeriod},
-		"its member does not answer": {table.MemberStatus{}, bootWindow, tickPeriod},
-		"a member comes":             {own(0xb1, comes), bootWindow, tickPeriod},
+		"it follows":                 {own(0xb1, voters), false, bootWindow, true, calmPeriod},
+		"it has just booted":         {own(0xb1, voters), false, 0, false, tickPeriod},
+		"it leads":                   {own(0xa1, voters), true, bootWindow, true, tickPeriod}, // its question waits
+		"it leads, and has to act":   {own(0xa1, voters), false, bootWindow, false, tickPeriod},
+		"it leads, one is silent":    {lacks, true, bootWindow, false, tickPeriod},
+		"it has no leader":           {own(0, voters), true, bootWindow, false, tickPeriod},
+		"its member does not answer": {table.MemberStatus{}, true, bootWindow, false, tickPeriod},
+		"a member comes":             {own(0xb1, comes), true, bootWindow, false, tickPeriod},
 	} {
 		k := &keeper{began: t0, leader: &leaderLoop{pace: newLeaderPace()}}
-		k.noteFollows(c.s)
-		if got := k.period(t0.Add(c.after)); got != c.want {
-			t.Errorf("%s: the next tick is in %s, want %s", name, got, c.want)
+		k.leader.pace.again, k.leader.pace.quiet = false, c.quiet
+		k.noteWhole(c.s)
+		if k.leads {
+			k.leader.pace.notice(t0, c.s)
+		}
+		now := t0.Add(c.after)
+		if calm, got := k.calm(now), k.period(now); calm != c.calm || got != c.want {
+			t.Errorf("%s: calm: %t, the next tick is in %s; want %t, %s", name, calm, got, c.calm, c.want)
 		}
 	}
 }

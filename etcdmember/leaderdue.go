@@ -48,6 +48,11 @@ func (p *leaderPace) period(now time.Time) time.Duration {
 // awaits: a learner is on its way to be a voter, or may be.
 func (p *leaderPace) awaits() bool { return len(p.learners) > 0 && !p.quiet }
 
+// calm: the last observation was quiet, and nothing that the member itself says has called for another since.
+func (p *leaderPace) calm() bool {
+	return p.quiet && !p.again && len(p.learners) == 0 && p.trouble == "" && p.saving.IsZero()
+}
+
 // due: there was something to do a moment ago, something is new that the leader loop may act on, or it is time to
 // observe again what stays. A new leader observes at once: the one before it may have handed over in the middle of an
 // order. Where everybody is well nothing is due: the rounds that read the record are enough to find an order.

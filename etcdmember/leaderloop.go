@@ -62,6 +62,9 @@ func (l *leaderLoop) forget() {
 	l.reported.noteLeader(time.Time{}, leader.Ring{}, leader.Ring{}, table.Plan{})
 }
 
+// calm: there is nothing to do before the member has news.
+func (l *leaderLoop) calm() bool { return l.pace.calm() && !l.alarms.task.runs() }
+
 // tick takes at most one step. observed: the record was just read for this replica itself.
 func (l *leaderLoop) tick(ctx context.Context, now time.Time, s table.MemberStatus, observed bool) {
 	if due := l.pace.due(now, s, l.alarms.task.ended()); !due && !observed {

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"sync/atomic"
+	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
@@ -24,11 +26,27 @@ type ownMember struct {
 	starting func(joins bool)
 	// served waits for a linearizable read.
 	served func(ctx context.Context) (clusterID, memberID record.MemberID, err error)
+	// told is what the keeper was told last; nil: nothing yet.
+	told atomic.Pointer[told]
+}
+
+// told is an answer of the running member. Nobody changes it.
+type told struct {
+	table.MemberStatus
+	at time.Time
 }
 
 // Status asks the running member; an error means that none answers.
 func (o *ownMember) Status(ctx context.Context) (table.MemberStatus, error) {
 	return member.ReadStatus(ctx, o.cfg.statusSocket())
+}
+
+// lately is Status for what is only shown: the keeper's last answer where that is young.
+func (o *ownMember) lately(ctx context.Context) (table.MemberStatus, error) {
+	if t := o.told.Load(); t != nil && time.Since(t.at) < toldLately {
+		return t.MemberStatus, nil
+	}
+	return o.Status(ctx)
 }
 
 // dial makes a client of it.

@@ -135,9 +135,10 @@ func (m *Membership) MayStartAnyway() error {
 	return m.reported.explained().MayStartAnyway()
 }
 
-// Report asks the member on this machine, and nobody else. It may be called at any time.
+// Report asks the member on this machine, and nobody else; what it says may be a second old. It may be called at any
+// time.
 func (m *Membership) Report(ctx context.Context) Report {
-	s, err := m.Status(ctx)
+	s, err := m.own.lately(ctx)
 	r := m.reported.report(m.cfg.Cluster.Name)
 	if err == nil && s.MemberID != 0 {
 		r.Cluster.ID, r.Etcd.Member, r.Etcd.Members = s.ClusterID.String(), s.MemberID.String(), memberReports(s)

@@ -12,7 +12,7 @@ import (
 func (m *Membership) SnapshotTurn(ctx context.Context, now time.Time, interval time.Duration) (turn snapshot.Turn,
 	ok bool) {
 	seen := m.reported.record()
-	s, err := m.Status(ctx)
+	s, err := m.own.lately(ctx)
 	if err != nil || seen == nil || s.MemberID == 0 {
 		return snapshot.Turn{}, false
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"time"
 
 	"github.com/quorate/quorate/etcdmember/table"
 	"github.com/quorate/quorate/internal/local"
@@ -13,16 +14,16 @@ import (
 
 // ReadStatus asks the child how its member is. An error means that no child answers.
 func ReadStatus(ctx context.Context, socket string) (table.MemberStatus, error) {
-	return readStatus(ctx, socket, "/status")
+	return readStatus(ctx, socket, "/status", 0)
 }
 
 // ReadStreams is ReadStatus with PeerProgress.StreamsActive filled.
 func ReadStreams(ctx context.Context, socket string) (table.MemberStatus, error) {
-	return readStatus(ctx, socket, "/status?streams")
+	return readStatus(ctx, socket, "/status?streams", 0)
 }
 
-func readStatus(ctx context.Context, socket, path string) (s table.MemberStatus, err error) {
-	ctx, cancel := context.WithTimeout(ctx, statusTimeout)
+func readStatus(ctx context.Context, socket, path string, waits time.Duration) (s table.MemberStatus, err error) {
+	ctx, cancel := context.WithTimeout(ctx, waits+statusTimeout)
 	defer cancel()
 	if err := local.Call(ctx, socket, http.MethodGet, path, &s); err != nil {
 		return table.MemberStatus{}, fmt.Errorf("ask the member's status: %w", err)

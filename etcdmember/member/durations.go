@@ -76,6 +76,10 @@ const dataCheck = 8 * time.Hour
 // statusTimeout bounds the question for the status. The child is on this machine: one second is a hang.
 const statusTimeout = time.Second
 
+// lookPeriod is the time between two looks for news. It is short because of the joins and the failovers that wait for
+// their agents, and a look costs some microseconds.
+const lookPeriod = 250 * time.Millisecond
+
 // HandOverTimeout bounds the attempt to give leadership away before a stop. Without it the others elect after a second
 // or two.
 const HandOverTimeout = 2 * time.Second

@@ -50,6 +50,17 @@ func TestAMemberSeedsServesAndGoesOnFromItsDisk(t *testing.T) {
 		if s.Leader != s.MemberID || s.MemberID == 0 || s.Learner {
 			t.Errorf("a cluster of one has another leader: %+v", s)
 		}
+		// Nothing is new to who knows this; who knows something else is told at once.
+		begin = time.Now()
+		if got, err := AwaitNews(t.Context(), cfg.StatusSocket, News(s), 2*lookPeriod); err != nil ||
+			News(got) != News(s) || time.Since(begin) < 2*lookPeriod {
+			t.Errorf("no news after %s: %+v, %v", time.Since(begin), got, err)
+		}
+		begin = time.Now()
+		if _, err := AwaitNews(t.Context(), cfg.StatusSocket, "else", time.Hour); err != nil ||
+			time.Since(begin) > time.Minute {
+			t.Errorf("news after %s: %v", time.Since(begin), err)
+		}
 		tlsConfig, err := certs.EtcdTLS(files)
 		if err != nil {
 			t.Fatal(err)

@@ -23,7 +23,9 @@ func serveStatus(socket string, e *embed.Etcd) (stop func(), err error) {
 	mux, storage := http.NewServeMux(), &storageWatch{rev: e.Server.KV().Rev}
 	mux.HandleFunc("GET /alive", storage.serveAlive)
 	mux.HandleFunc("GET /status", func(w http.ResponseWriter, r *http.Request) {
-		s := memberStatus(e, r.URL.Query().Has("streams"))
+		s := awaitNews(r.Context(), r.URL.Query(), func() table.MemberStatus {
+			return memberStatus(e, r.URL.Query().Has("streams"))
+		})
 		s.Revision, _ = storage.ask()
 		json.NewEncoder(w).Encode(s)
 	})

@@ -50,16 +50,17 @@ type Refusal struct {
 
 func (r *Refusal) Error() string { return r.Why }
 
-// asking keeps a connection to each socket for questions: an agent asks its member four times a second, and a new
-// connection each time was a quarter of what an idle agent computed. What changes something gets a connection of its
-// own: one whose other end has just gone would make it fail, where a question is asked again on a new one.
+// asking keeps two connections to each socket for questions: an agent asks its member twice a second, and when it asked
+// four times a new connection each time was a quarter of what an idle one computed. What changes something gets a
+// connection of its own: one whose other end has just gone would make it fail, where a question is asked again on a new
+// one.
 var asking, ordering = newClient(false), newClient(true)
 
 // newClient takes URLs whose host is the socket's path, in hex.
 func newClient(once bool) *http.Client {
 	return &http.Client{Transport: &http.Transport{
 		DisableKeepAlives:   once,
-		MaxIdleConnsPerHost: 1,
+		MaxIdleConnsPerHost: 2, // the question for news waits for its answer nearly always
 		IdleConnTimeout:     idle,
 		DialContext: func(ctx context.Context, _, address string) (net.Conn, error) {
 			host, _, _ := strings.Cut(address, ":")
