@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"net/netip"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -52,20 +53,21 @@ func (b *bench) floorPrograms() string { return filepath.Join(b.dir, "floor-prog
 // floorWorld is the world in which everything is ready-made: each VM finds its certificates, configuration files and
 // command lines. It runs what /readyz needs.
 func (b *bench) floorWorld(_ context.Context, n int) (*world, error) {
-	return b.floorWith(n)
+	return b.floorWith(n, subnet)
 }
 
-// wholeFloorWorld is one that runs the rest of the control plane too.
+// wholeFloorWorld is one that runs the rest of the control plane too, beside another project.
 func (b *bench) wholeFloorWorld(n int) (*world, error) {
-	return b.floorWith(n, replica.ControllerManager, replica.Scheduler)
+	return b.floorWith(n, besideSubnet, replica.ControllerManager, replica.Scheduler)
 }
 
-// floorWith is a floor that runs these components besides etcd and the apiserver.
-func (b *bench) floorWith(n int, others ...string) (*world, error) {
+// floorWith is a floor in a range that runs these components besides etcd and the apiserver.
+func (b *bench) floorWith(n int, in netip.Prefix, others ...string) (*world, error) {
 	w, err := b.newWorld("floor", n)
 	if err != nil {
 		return nil, err
 	}
+	w.subnet = in
 	cluster, err := replica.Load(replica.Source{Name: "floor", Data: []byte(document(w.conf(), ""))})
 	if err != nil {
 		return nil, err
@@ -77,12 +79,15 @@ func (b *bench) floorWith(n int, others ...string) (*world, error) {
 	files := filepath.Join(w.dir, "floor")
 	for i, p := range places[:n] {
 		dir := filepath.Join(files, p.Name)
-		if err := writeFloor(dir, identityOf(p.Place), cluster, bundle, n); err != nil {
+		address := addressOf(in, i)
+		id := replica.Identity{Place: p, InstanceID: "1", Project: "quorate-local", ProjectNumber: projectNumber,
+			Addresses: []netip.Addr{address}} // the instance's id is in no certificate and in no flag
+		if err := writeFloor(dir, id, cluster, bundle, in, n); err != nil {
 			return nil, fmt.Errorf("prepare the floor of %s: %w", p.Name, err)
 		}
 		texts := map[string]string{"delay": (time.Duration(i) * floorStagger).String()}
 		if len(others) > 0 {
-			texts["others"], texts["ready"] = strings.Join(others, "\n"), "https://"+p.address.String()+"/readyz"
+			texts["others"], texts["ready"] = strings.Join(others, "\n"), "https://"+address.String()+"/readyz"
 		}
 		for name, text := range texts {
 			if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
@@ -90,7 +95,7 @@ func (b *bench) floorWith(n int, others ...string) (*world, error) {
 			}
 		}
 	}
-	for name, text := range map[string]string{"health": etcdHealth, "endpoint": endpoint} {
+	for name, text := range map[string]string{"health": etcdHealth, "endpoint": endpointIn(in).String()} {
 		if err := os.WriteFile(filepath.Join(files, name), []byte(text), 0o600); err != nil {
 			return nil, err
 		}
@@ -102,19 +107,9 @@ func (b *bench) floorWith(n int, others ...string) (*world, error) {
 	return w, nil
 }
 
-// identityOf is who the VM in a place is. The instance's id is in no certificate and in no flag.
-func identityOf(p replica.Place) replica.Identity {
-	id := replica.Identity{Place: p, InstanceID: "1", Project: "quorate-local", ProjectNumber: projectNumber}
-	for _, known := range places {
-		if known.Place == p {
-			id.Addresses = append(id.Addresses, known.address)
-		}
-	}
-	return id
-}
-
 // writeFloor writes what one VM of the floor needs: certificates, the components' files, and the command lines.
-func writeFloor(dir string, id replica.Identity, cluster *replica.Cluster, bundle *certs.Bundle, n int) error {
+func writeFloor(dir string, id replica.Identity, cluster *replica.Cluster, bundle *certs.Bundle, in netip.Prefix,
+	n int) error {
 	made := certs.Files{Dir: filepath.Join(dir, "pki"), Volatile: filepath.Join(dir, "volatile")}
 	for _, d := range []string{made.Dir, made.Volatile, filepath.Join(dir, "run")} {
 		if err := os.MkdirAll(d, 0o700); err != nil {
@@ -149,7 +144,7 @@ func writeFloor(dir string, id replica.Identity, cluster *replica.Cluster, bundl
 			return err
 		}
 	}
-	lines := map[string][]string{"etcd.args": etcdArgs(id, cluster, here, n)}
+	lines := map[string][]string{"etcd.args": etcdArgs(id, cluster, here, in, n)}
 	for _, s := range specs {
 		lines[s.Name+".args"] = append([]string{s.Path}, s.Args...)
 	}
@@ -176,11 +171,11 @@ func writeArgs(dir string, files map[string][]string) error {
 
 // etcdArgs is etcd's command line with the settings of quorate's member (member.Config), and a membership
 // that is known beforehand.
-func etcdArgs(id replica.Identity, cluster *replica.Cluster, files certs.Files, n int) []string {
+func etcdArgs(id replica.Identity, cluster *replica.Cluster, files certs.Files, in netip.Prefix, n int) []string {
 	address := id.Address().String()
 	var members []string
-	for _, p := range places[:n] {
-		members = append(members, fmt.Sprintf("%s=https://%s:2380", p.Name, p.address))
+	for i, p := range places[:n] {
+		members = append(members, fmt.Sprintf("%s=https://%s:2380", p.Name, addressOf(in, i)))
 	}
 	return []string{floorPrograms + "/etcd",
 		"--name=" + id.Name, "--data-dir=" + dataDir + "/etcd",

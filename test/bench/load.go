@@ -158,7 +158,7 @@ func (l *loaded) begin(ctx context.Context) error {
 	files := l.files(vms[0])
 	files.Volatile = fmt.Sprintf("/proc/%d/root%s/pki", vms[0].InitPID, runDir)
 	var err error
-	l.cluster, err = nodes.NewCluster("https://"+endpoint, files.CA(certs.Kubernetes),
+	l.cluster, err = nodes.NewCluster("https://"+endpointIn(subnet).String(), files.CA(certs.Kubernetes),
 		files.CASigner(certs.Kubernetes), files.CASignerKey(certs.Kubernetes), l.meter)
 	if err != nil {
 		return err

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/quorate/quorate/internal/localgce"
 	"github.com/quorate/quorate/internal/replica"
 	"github.com/quorate/quorate/test/bench/proc"
 )
@@ -90,72 +91,96 @@ type processes map[string][]string
 var components = processes{replica.APIServer: {"kube-apiserver"}, replica.Scheduler: {"kube-scheduler"},
 	replica.ControllerManager: {"kube-controller-manager"}}
 
-// usage measures both sides, one after the other.
+// usage measures both sides in the same minute: this machine is a guest, and from one minute to the next its processors
+// differ by a third.
 func (b *bench) usage(ctx context.Context) (*usages, error) {
 	w, err := b.quorateWorld(ctx, 3)
 	if err != nil {
 		return nil, err
 	}
-	own := maps.Clone(components)
-	own["agent"], own["etcd"] = []string{"quorate", "agent"}, []string{"quorate", "run-etcd"}
-	out := &usages{}
-	if out.Quorate, err = b.idle(ctx, w, true, own); err != nil {
+	floor, err := b.wholeFloorWorld(3)
+	if err != nil {
 		return nil, err
 	}
-	if w, err = b.wholeFloorWorld(3); err != nil {
-		return nil, err
-	}
-	byHand := maps.Clone(components)
-	byHand["etcd"] = []string{"etcd"}
-	out.Floor, err = b.idle(ctx, w, false, byHand)
-	return out, err
-}
-
-// idle boots three replicas, leaves them alone, and measures what each of the processes uses.
-func (b *bench) idle(ctx context.Context, w *world, voters bool, of processes) ([]usage, error) {
-	project, _, err := boot(ctx, w, voters)
+	project, _, err := boot(ctx, w, true)
 	if err != nil {
 		return nil, err
 	}
 	defer project.Close(context.WithoutCancel(ctx))
-	b.say("three replicas settle for %s, then their processes are watched for %s", b.settle, b.watch)
+	byHand, _, err := boot(ctx, floor, false)
+	if err != nil {
+		return nil, err
+	}
+	defer byHand.Close(context.WithoutCancel(ctx))
+	b.say("three replicas, and three by hand beside them, settle for %s, then their processes are watched for %s",
+		b.settle, b.watch)
 	if err := sleep(ctx, b.settle); err != nil {
 		return nil, err
 	}
-	var pids []int
-	var out []usage
-	for _, vm := range project.Status().VMs {
-		for name, words := range of {
-			pid, err := proc.Find(vm.InitPID, words...)
-			if err != nil {
-				return nil, fmt.Errorf("find the %s of %s: %w", name, vm.Name, err)
-			}
-			pids, out = append(pids, pid), append(out, usage{VM: vm.Name, Name: name})
-		}
-	}
-	before, begin := make([]time.Duration, len(pids)), time.Now()
-	for i, pid := range pids {
-		if before[i], err = proc.CPU(pid); err != nil {
+	own, others := maps.Clone(components), maps.Clone(components)
+	own["agent"], own["etcd"] = []string{"quorate", "agent"}, []string{"quorate", "run-etcd"}
+	others["etcd"] = []string{"etcd"}
+	sides := make([]*watched, 2)
+	for i, p := range []*localgce.Project{project, byHand} {
+		if sides[i], err = watchIdle(p.Status().VMs, []processes{own, others}[i]); err != nil {
 			return nil, err
 		}
 	}
 	if err := sleep(ctx, b.watch); err != nil {
 		return nil, err
 	}
-	for i, pid := range pids {
+	out := &usages{}
+	if out.Quorate, err = sides[0].used(); err != nil {
+		return nil, err
+	}
+	out.Floor, err = sides[1].used()
+	return out, err
+}
+
+// watched are processes that are left alone.
+type watched struct {
+	pids   []int
+	before []time.Duration // what each had used when it began
+	begin  time.Time
+	all    []usage
+}
+
+// watchIdle finds the processes of each VM.
+func watchIdle(vms []localgce.VMStatus, of processes) (*watched, error) {
+	w := &watched{begin: time.Now()}
+	for _, vm := range vms {
+		for name, words := range of {
+			pid, err := proc.Find(vm.InitPID, words...)
+			if err != nil {
+				return nil, fmt.Errorf("find the %s of %s: %w", name, vm.Name, err)
+			}
+			used, err := proc.CPU(pid)
+			if err != nil {
+				return nil, err
+			}
+			w.pids, w.before, w.all = append(w.pids, pid), append(w.before, used), append(w.all, usage{VM: vm.Name,
+				Name: name})
+		}
+	}
+	return w, nil
+}
+
+// used is what each has used since then, and its memory now.
+func (w *watched) used() ([]usage, error) {
+	for i, pid := range w.pids {
 		after, err := proc.CPU(pid)
 		if err != nil {
 			return nil, err
 		}
-		out[i].CPU = 100 * (after - before[i]).Seconds() / time.Since(begin).Seconds()
+		w.all[i].CPU = 100 * (after - w.before[i]).Seconds() / time.Since(w.begin).Seconds()
 		rss, file, err := proc.Memory(pid)
 		if err != nil {
 			return nil, err
 		}
-		out[i].RSS, out[i].File = mebibytes(rss), mebibytes(file)
+		w.all[i].RSS, w.all[i].File = mebibytes(rss), mebibytes(file)
 	}
-	slices.SortFunc(out, func(a, b usage) int { return strings.Compare(a.Name+a.VM, b.Name+b.VM) })
-	return out, nil
+	slices.SortFunc(w.all, func(a, b usage) int { return strings.Compare(a.Name+a.VM, b.Name+b.VM) })
+	return w.all, nil
 }
 
 func sleep(ctx context.Context, d time.Duration) error {

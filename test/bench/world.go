@@ -16,26 +16,36 @@ import (
 	"github.com/quorate/quorate/internal/replica"
 )
 
-// The project's numbers. The range is not the demo's, so that a demo may run during a benchmark.
-const (
-	subnet        = "10.247.0.0/24"
-	endpoint      = "10.247.0.100"
-	projectNumber = "271828182845"
-)
+// projectNumber is every project's.
+const projectNumber = "271828182845"
 
-// places are where the VMs are, and with which addresses.
-var places = []struct {
-	replica.Place
-	address netip.Addr
-}{
-	{replica.Place{Zone: "us-central1-a", Name: "master-a"}, netip.MustParseAddr("10.247.0.11")},
-	{replica.Place{Zone: "us-central1-b", Name: "master-b"}, netip.MustParseAddr("10.247.0.12")},
-	{replica.Place{Zone: "us-central1-c", Name: "master-c"}, netip.MustParseAddr("10.247.0.13")},
+// The ranges are not the demo's, so that a demo may run during a benchmark. The second is for a project that runs
+// beside another.
+var subnet, besideSubnet = subnetOf(247), subnetOf(249)
+
+// subnetOf is 10.B.0.0/24.
+func subnetOf(b byte) netip.Prefix { return netip.PrefixFrom(netip.AddrFrom4([4]byte{10, b}), 24) }
+
+// addressIn is the address of a range that ends with a number.
+func addressIn(r netip.Prefix, last byte) netip.Addr {
+	b := r.Addr().As4()
+	b[3] = last
+	return netip.AddrFrom4(b)
 }
+
+// endpointIn is the load balancer's address, addressOf that of the nth VM.
+func endpointIn(r netip.Prefix) netip.Addr { return addressIn(r, 100) }
+
+func addressOf(r netip.Prefix, n int) netip.Addr { return addressIn(r, byte(11+n)) }
+
+// places are where the VMs are.
+var places = []replica.Place{{Zone: "us-central1-a", Name: "master-a"}, {Zone: "us-central1-b", Name: "master-b"},
+	{Zone: "us-central1-c", Name: "master-c"}}
 
 // world is one round's project: its folder, what its VMs see, and what they run.
 type world struct {
 	dir      string
+	subnet   netip.Prefix
 	n        int // replicas
 	binds    []localgce.Bind
 	command  []string
@@ -65,7 +75,7 @@ func (b *bench) newWorld(kind string, n int) (*world, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, err
 	}
-	return &world{dir: dir, n: n, binds: []localgce.Bind{{Host: b.bin, Guest: "/usr/local/bin", ReadOnly: true}}}, nil
+	return &world{dir: dir, subnet: subnet, n: n, binds: []localgce.Bind{{Host: b.bin, Guest: "/usr/local/bin", ReadOnly: true}}}, nil
 }
 
 // document is the Cluster document of a project; more are further lines of it.
@@ -152,16 +162,16 @@ func (b *bench) begin(ctx context.Context, dir string, conf *localgce.Config, mo
 // conf is the project's.
 func (w *world) conf() localgce.Config {
 	conf := localgce.Config{
-		State: filepath.Join(w.dir, "state"), Cluster: "bench", Prompt: !w.likeGoogle, Subnet: netip.MustParsePrefix(subnet),
-		Endpoint:     netip.MustParseAddr(endpoint),
+		State: filepath.Join(w.dir, "state"), Cluster: "bench", Prompt: !w.likeGoogle, Subnet: w.subnet,
+		Endpoint:     endpointIn(w.subnet),
 		BeforeBucket: w.beforeBucket,
 		DiskSize:     w.diskSize, Attributes: w.attributes, Agent: localgce.Agent{Command: w.command}, Binds: w.binds,
 	}
 	if w.kind == localgce.SystemdVMs {
 		conf.Kind, conf.Image, conf.Cache, conf.Masked = w.kind, w.image, w.cache, localgce.KubeletUnits()
 	}
-	for _, p := range places[:w.n] {
-		conf.VMs = append(conf.VMs, localgce.VMConfig{Name: p.Name, Zone: p.Zone, Address: p.address})
+	for i, p := range places[:w.n] {
+		conf.VMs = append(conf.VMs, localgce.VMConfig{Name: p.Name, Zone: p.Zone, Address: addressOf(w.subnet, i)})
 	}
 	return conf
 }
