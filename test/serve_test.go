@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/tls"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -166,8 +167,16 @@ func statusKeys(t *testing.T, c *cluster) {
 			return err
 		})
 		var s map[string]any
-		text := c.in(t, vm, "quorate status -o json")
-		c.must(t, json.Unmarshal([]byte(text), &s))
+		var text string
+		// An agent lists the leases when it has begun, when there may be none, and again each few seconds.
+		await(t, vm+" has seen the leases", func() error {
+			s, text = nil, c.in(t, vm, "quorate status -o json")
+			c.must(t, json.Unmarshal([]byte(text), &s))
+			if list, ok := s["leases"].([]any); !ok || len(list) == 0 {
+				return errors.New("there is none")
+			}
+			return nil
+		})
 		for path, want := range map[string][]string{
 			"": {"verdict", "notWell"}, "replica": {"zone", "name", "instanceID"}, "cluster": {"name", "epoch", "id"},
 			"etcd.members[]": {"name", "id", "role", "leader", "started"}, "components[]": {"name", "state", "since",
