@@ -67,6 +67,29 @@ func TestTheReportSaysWhatWasDone(t *testing.T) {
 }
 
 // The leader alone knows how far the others' logs are behind its own.
+// The report takes what the keeper was told a moment ago, and asks where that is old or was nothing.
+func TestTheReportTakesWhatTheKeeperWasTold(t *testing.T) {
+	_, ms, _ := kept(t)
+	s, err := ms.Status(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	asked := s.MemberID.String()
+	for name, c := range map[string]struct {
+		told *told
+		want string
+	}{
+		"nothing": {nil, asked},
+		"old":     {&told{table.MemberStatus{MemberID: 0xa}, time.Now().Add(-toldLately)}, asked},
+		"young":   {&told{table.MemberStatus{MemberID: 0xa}, time.Now()}, record.MemberID(0xa).String()},
+	} {
+		ms.own.told.Store(c.told)
+		if got := ms.Report(t.Context()).Etcd.Member; got != c.want {
+			t.Errorf("%s: member %q, want %q", name, got, c.want)
+		}
+	}
+}
+
 func TestTheLagIsWhatTheLeaderKnows(t *testing.T) {
 	s := table.MemberStatus{MemberID: 0xa1, Leader: 0xa1, Members: []table.Member{{ID: 0xa1, Name: "a"},
 		{ID: 0xb1, Name: "b"},
