@@ -1,7 +1,6 @@
 package election
 
 import (
-	"fmt"
 	"os"
 	"time"
 
@@ -33,13 +32,13 @@ func (a *alarm) goOff() {
 	}
 }
 
-// alarmAt goes off when SinceBoot has reached the time for which it is set, and if that was while the machine was
+// newBootAlarm goes off when SinceBoot has reached the time for which it is set, and if that was while the machine was
 // suspended, as soon as it goes on: a timer of Go's would stand still meanwhile, and to look again and again instead
-// keeps an idle machine awake.
-func alarmAt() (*alarm, error) {
+// keeps an idle machine awake. Where the kernel gives no timer, as when all file descriptors are in use, it ticks.
+func newBootAlarm() *alarm {
 	fd, err := unix.TimerfdCreate(unix.CLOCK_BOOTTIME, unix.TFD_CLOEXEC|unix.TFD_NONBLOCK)
 	if err != nil {
-		return nil, fmt.Errorf("make a timer: %w", err)
+		return newTickingAlarm()
 	}
 	f := os.NewFile(uintptr(fd), "timer")
 	a := &alarm{goes: make(chan struct{}, 1), stop: func() { f.Close() }}
@@ -59,11 +58,11 @@ func alarmAt() (*alarm, error) {
 			a.goOff()
 		}
 	}()
-	return a, nil
+	return a
 }
 
-// eachTick goes off each tickPeriod, for other clocks than SinceBoot.
-func eachTick() (*alarm, error) {
+// newTickingAlarm goes off each tickPeriod, whatever the term's clock is.
+func newTickingAlarm() *alarm {
 	tick, stopped := time.NewTicker(tickPeriod), make(chan struct{})
 	a := &alarm{goes: make(chan struct{}, 1), set: func(time.Duration) {}}
 	a.stop = func() { tick.Stop(); close(stopped) }
@@ -77,5 +76,5 @@ func eachTick() (*alarm, error) {
 			}
 		}
 	}()
-	return a, nil
+	return a
 }

@@ -42,7 +42,7 @@ type Config struct {
 	// Now is SinceBoot; tests have clocks of their own.
 	Now func() time.Duration
 
-	alarm func() (*alarm, error)
+	newAlarm func() *alarm
 }
 
 // Election stands for election for as long as Run runs.
@@ -64,9 +64,9 @@ func (y yielded) Error() string { return y.why }
 
 // New returns an election that has not begun.
 func New(cfg Config) *Election {
-	cfg.alarm = eachTick
+	cfg.newAlarm = newTickingAlarm
 	if cfg.Now == nil {
-		cfg.Now, cfg.alarm = SinceBoot, alarmAt
+		cfg.Now, cfg.newAlarm = SinceBoot, newBootAlarm
 	}
 	return &Election{cfg: cfg, yield: make(chan yielded, 1)}
 }
@@ -108,7 +108,7 @@ func (e *Election) Run(ctx context.Context) {
 func (e *Election) stand(ctx context.Context) (why error) {
 	l := newLock(e.cfg.Lock, e.cfg.Now, e.cfg.Times.RetryPeriod)
 	t := &term{times: lease.TimesOf(e.cfg.Times.LeaseDuration, e.cfg.Times.RenewDeadline,
-		renewPeriod(e.cfg.Times.RetryPeriod)), lock: l, now: e.cfg.Now, alarm: e.cfg.alarm}
+		renewPeriod(e.cfg.Times.RetryPeriod)), lock: l, now: e.cfg.Now, newAlarm: e.cfg.newAlarm}
 	// The elector goes on while what runs under the Lease is stopped: others must not take it meanwhile.
 	// client-go would say each try that fails; what ends a term is said here.
 	electing, stopElecting := context.WithCancel(logr.NewContext(context.WithoutCancel(ctx), logr.Discard()))

@@ -15,10 +15,10 @@ var ErrNotHeld = errors.New("another replica may hold the lease")
 
 // term is the time from when the Lease was taken until nothing runs under it any more.
 type term struct {
-	times lease.Times
-	lock  *lock
-	now   func() time.Duration
-	alarm func() (*alarm, error)
+	times    lease.Times
+	lock     *lock
+	now      func() time.Duration
+	newAlarm func() *alarm
 
 	mu    sync.Mutex
 	ended bool // nothing is started any more
@@ -53,10 +53,7 @@ func (t *term) end() {
 // watch returns why the term ends: ctx is done, renewals have failed for too long, another has the Lease, gaveUp is
 // closed, or this replica yields.
 func (t *term) watch(ctx context.Context, gaveUp <-chan struct{}, yield <-chan yielded) error {
-	alarm, err := t.alarm()
-	if err != nil {
-		alarm, _ = eachTick()
-	}
+	alarm := t.newAlarm()
 	defer alarm.stop()
 	for {
 		renewed, _, _ := t.lock.state()

@@ -326,12 +326,12 @@ func (c *candidate) write(r resourcelock.LeaderElectionRecord) {
 		c.world.note("%s writes the holder %q", c.name, r.HolderIdentity)
 	}
 	c.written++
-	c.world.writes(r)
+	c.world.put(r)
 	c.version = c.world.version
 }
 
-// writes makes another version.
-func (w *world) writes(r resourcelock.LeaderElectionRecord) {
+// put makes another version.
+func (w *world) put(r resourcelock.LeaderElectionRecord) {
 	w.record = &r
 	w.version++
 	w.versions = append(w.versions, version{r, w.at()})
