@@ -87,8 +87,9 @@ func (k *keeper) calm(now time.Time) bool {
 	return k.whole && now.Sub(k.began) >= bootWindow && (!k.leads || k.leader.calm())
 }
 
-// noteWhole notes whether the member knows a leader, and all members of its list are voters that have started.
-func (k *keeper) noteWhole(s table.MemberStatus) {
+// noteCluster notes whether the member leads, and whether the cluster is whole: there is a leader, and all members of
+// the list are voters that have started.
+func (k *keeper) noteCluster(s table.MemberStatus) {
 	onTheWay := func(e table.Member) bool { return e.Learner || !e.Started() }
 	k.whole = s.Leader != 0 && !slices.ContainsFunc(s.Members, onTheWay)
 	k.leads = s.MemberID != 0 && s.Leader == s.MemberID
@@ -108,7 +109,7 @@ func (k *keeper) tick(ctx context.Context) error {
 		k.own.told.Store(&told{s, now})
 	}
 	k.news = member.News(s)
-	k.noteWhole(s)
+	k.noteCluster(s)
 	observed := false
 	if lost := k.lostLeader(s); lost || !now.Before(k.nextRound) || k.unknownPeer(s) || k.newMember(s) {
 		observed = true

@@ -101,7 +101,7 @@ func TestACalmMemberIsAskedRarely(t *testing.T) {
 	} {
 		k := &keeper{began: t0, leader: &leaderLoop{pace: newLeaderPace()}}
 		k.leader.pace.again, k.leader.pace.quiet = false, c.quiet
-		k.noteWhole(c.s)
+		k.noteCluster(c.s)
 		if k.leads {
 			k.leader.pace.notice(t0, c.s)
 		}

@@ -41,7 +41,7 @@ func (o *ownMember) Status(ctx context.Context) (table.MemberStatus, error) {
 	return member.ReadStatus(ctx, o.cfg.statusSocket())
 }
 
-// lately is Status for what is only shown: the keeper's last answer where that is young.
+// lately is Status for what is shown, and for whose turn a snapshot is: the keeper's last answer where that is young.
 func (o *ownMember) lately(ctx context.Context) (table.MemberStatus, error) {
 	if t := o.told.Load(); t != nil && time.Since(t.at) < toldLately {
 		return t.MemberStatus, nil

@@ -39,7 +39,8 @@ func TestCaseTheDataDiskIsMountedLate(t *testing.T) {
 				}
 				return err
 			})
-			await(t, "the agent's log, which is on the serial console, has it", func() error { // a moment after the status
+			// A moment after the status.
+			await(t, "the agent's log, which is on the serial console, has it", func() error {
 				if log := cluster.agentLog(t, "master-a"); !strings.Contains(log, wait) {
 					return fmt.Errorf("nothing of %s in:\n%s", wait, log)
 				}

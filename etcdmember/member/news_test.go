@@ -24,9 +24,11 @@ func TestWhatIsNews(t *testing.T) {
 			s.Committed, s.Applied, s.Revision, s.Database.Bytes = 1, 1, 1, 1
 			s.Progress[0xb] = table.PeerProgress{RecentActive: true, Match: 8}
 		}, false},
-		"another leader":     {func(s *table.MemberStatus) { s.Leader = 0xb }, true},
-		"no leader":          {func(s *table.MemberStatus) { s.Leader = 0 }, true},
-		"an alarm":           {func(s *table.MemberStatus) { s.Alarms = []table.Alarm{{MemberID: 0xb, Kind: "NOSPACE"}} }, true},
+		"another leader": {func(s *table.MemberStatus) { s.Leader = 0xb }, true},
+		"no leader":      {func(s *table.MemberStatus) { s.Leader = 0 }, true},
+		"an alarm": {func(s *table.MemberStatus) {
+			s.Alarms = []table.Alarm{{MemberID: 0xb, Kind: "NOSPACE"}}
+		}, true},
 		"it is removed":      {func(s *table.MemberStatus) { s.Removed = true }, true},
 		"one is gone":        {func(s *table.MemberStatus) { s.Members = s.Members[:1] }, true},
 		"one moved":          {func(s *table.MemberStatus) { s.Members[1].PeerURLs[0] = "https://c:2380" }, true},

@@ -120,20 +120,22 @@ func (b *bench) usage(ctx context.Context) (*usages, error) {
 	own, others := maps.Clone(components), maps.Clone(components)
 	own["agent"], own["etcd"] = []string{"quorate", "agent"}, []string{"quorate", "run-etcd"}
 	others["etcd"] = []string{"etcd"}
-	sides := make([]*watched, 2)
-	for i, p := range []*localgce.Project{project, byHand} {
-		if sides[i], err = watchIdle(p.Status().VMs, []processes{own, others}[i]); err != nil {
-			return nil, err
-		}
+	ours, err := watchIdle(project.Status().VMs, own)
+	if err != nil {
+		return nil, err
+	}
+	theirs, err := watchIdle(byHand.Status().VMs, others)
+	if err != nil {
+		return nil, err
 	}
 	if err := sleep(ctx, b.watch); err != nil {
 		return nil, err
 	}
 	out := &usages{}
-	if out.Quorate, err = sides[0].used(); err != nil {
+	if out.Quorate, err = ours.used(); err != nil {
 		return nil, err
 	}
-	out.Floor, err = sides[1].used()
+	out.Floor, err = theirs.used()
 	return out, err
 }
 

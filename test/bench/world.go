@@ -75,7 +75,8 @@ func (b *bench) newWorld(kind string, n int) (*world, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, err
 	}
-	return &world{dir: dir, subnet: subnet, n: n, binds: []localgce.Bind{{Host: b.bin, Guest: "/usr/local/bin", ReadOnly: true}}}, nil
+	return &world{dir: dir, subnet: subnet, n: n,
+		binds: []localgce.Bind{{Host: b.bin, Guest: "/usr/local/bin", ReadOnly: true}}}, nil
 }
 
 // document is the Cluster document of a project; more are further lines of it.
