@@ -48,7 +48,8 @@ func TestUnitSaysWhatTheAgentReliesOn(t *testing.T) {
 		"Service.Delegate":         "yes",
 		"Service.RuntimeDirectory": "quorate", "Service.RuntimeDirectoryPreserve": "yes",
 		"Service.OOMPolicy": "continue", "Service.OOMScoreAdjust": "-998", "Service.Nice": "-5",
-		"Service.WatchdogSec": "30s", "Service.TimeoutStopSec": "90s",
+		"Service.WatchdogSec": "30s", "Service.WatchdogSignal": "SIGABRT",
+		"Service.TimeoutStartFailureMode": "abort", "Service.TimeoutStopSec": "90s",
 		"Service.Restart": "always", "Service.RestartSec": "1s", "Service.ExecStart": "/usr/local/bin/quorate agent",
 		"Install.WantedBy":        "multi-user.target",
 		"Service.NoNewPrivileges": "yes", "Service.RuntimeDirectoryMode": "0711",
@@ -62,7 +63,8 @@ func TestUnitSaysWhatTheAgentReliesOn(t *testing.T) {
 	// A child begins in its cgroup by clone3(2), which the first refuses; etcd and the routes need the second.
 	for name, why := range map[string]string{"Service.RestrictNamespaces": "refuses clone3(2)",
 		"Service.PrivateNetwork": "leaves no network", "Service.ProtectControlGroups": "leaves children no cgroups",
-		"Service.PrivateDevices": "hides the data disk", "Service.ProtectClock": "hides the data disk"} {
+		"Service.PrivateDevices": "hides the data disk", "Service.ProtectClock": "hides the data disk",
+		"Service.ProtectHostname": "keeps the name that the machine has before it has its own"} {
 		if value, ok := values[name]; ok {
 			t.Errorf("%s=%s %s", name, value, why)
 		}

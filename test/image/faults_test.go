@@ -54,17 +54,23 @@ var diskFaults = []struct {
 		prepare: func(t *testing.T, path string) { run(t, "mkfs.ext4", "-q", path) }},
 }
 
-// One machine, whose metadata server is some minutes late, is given one data disk after another. It says what is wrong
-// with each, formats none of them, and goes on with one that it can mount, whose file system grows as the disk does.
+// One machine, whose metadata server is more than a minute late, is given one data disk after another. It says what is
+// wrong with each, formats none of them, and goes on with one that it can mount, whose file system grows as the disk
+// does.
 func TestAFirstBootSaysWhatIsWrongWithTheDataDisk(t *testing.T) {
 	image := baked(t)
 	n := newNetwork(t, masterA())
 	n.initRecord(t) // before the machine, whose clock is slow
 	m := boot(t, n, image, "")
 	q := m.control(t)
-	m.await(t, `quorate\[\d+\]: .*metadata`)
+	m.await(t, `hostname\[\d+\]: the metadata server does not give this machine's name, since (6\d|7\d) s`)
 	n.serveMetadata(t)
 	m.await(t, `name=data-disk-missing`)
+	// What elects itself goes by the host name: none of it is started as "localhost".
+	unnamed, _, named := strings.Cut(m.console(), "Finished quorate-hostname")
+	if !named || regexp.MustCompile(`\bquorate\[\d+\]:`).MatchString(unnamed) {
+		t.Errorf("the agent began before the machine had its name:\n%s", unnamed)
+	}
 	for _, c := range diskFaults {
 		disk := blank(t)
 		c.prepare(t, disk)
