@@ -52,4 +52,17 @@ func TestConnectionsResumeSessions(t *testing.T) {
 	server = serverTLS(t, b, EtcdServer, EtcdClient)
 	server.VerifyConnection = verify
 	connect("to a server that was started again", "127.0.0.1", false)
+	connect("to it again", "127.0.0.1", true)
+	// The next generation knows other CAs: whom it trusts is read anew, while the leaf stays.
+	leaf, err := os.Stat(r.Files.Leaf(AgentEtcd))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Former = []*Bundle{b}
+	r.Bundle, _ = inTwo(t, b, t0)
+	mustEnsure(t, r)
+	if now, err := os.Stat(r.Files.Leaf(AgentEtcd)); err != nil || !same(leaf, now) {
+		t.Fatalf("the leaf was issued anew: %v", err)
+	}
+	connect("with another trust bundle", "127.0.0.1", false)
 }

@@ -10,6 +10,7 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
@@ -264,6 +265,7 @@ type imitation struct {
 	ended   string                    // how it did
 	alone   []table.Member            // it is one of these, and knows no leader; none: it leads itself alone
 	say     func(*table.MemberStatus) // what it says of itself in addition
+	asked   url.Values                // what the last question for its status named
 }
 
 func (c *imitation) Running() bool {
@@ -330,6 +332,9 @@ func (c *imitation) run(cfg member.Config) error {
 			w.WriteHeader(http.StatusNoContent)
 			return
 		}
+		c.mu.Lock()
+		c.asked = r.URL.Query()
+		c.mu.Unlock()
 		said := s
 		if c.say != nil {
 			c.say(&said)

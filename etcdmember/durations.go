@@ -110,7 +110,7 @@ const (
 	tickPeriod = 250 * time.Millisecond
 	// calmPeriod is the tick of a member of a whole cluster, once it has settled, while there is no news.
 	calmPeriod = time.Second
-	// toldLately is for how long what a tick was told is good enough to be shown.
+	// toldLately is for how long what a tick was told is good enough to be shown, and for whose turn a snapshot is.
 	toldLately = calmPeriod + tickPeriod
 	// learnerPeriod is the tick of the leader loop while a learner is on its way. Each asks the child on this machine,
 	// and nobody else: the observation follows once the learner has caught up.

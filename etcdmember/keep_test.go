@@ -5,13 +5,17 @@ import (
 	"context"
 	"errors"
 	"net/netip"
+	"net/url"
 	"os"
 	"slices"
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/quorate/quorate/etcdmember/etcdtest"
 	"github.com/quorate/quorate/etcdmember/hosts"
+	"github.com/quorate/quorate/etcdmember/member"
 	"github.com/quorate/quorate/etcdmember/table"
 	"github.com/quorate/quorate/internal/record"
 	"github.com/quorate/quorate/internal/replica"
@@ -43,6 +47,44 @@ func TestKeepEndsWhenAnotherInstanceHasThePlace(t *testing.T) {
 	}
 	if !m.child.Running() {
 		t.Error("Keep stopped the member itself: the agent does, in order")
+	}
+}
+
+// The child of a calm leader is asked for what is unlike its answer before. What a member said that has ended is told
+// to nobody.
+func TestACalmLeaderIsAskedForNews(t *testing.T) {
+	m, ms, k := kept(t)
+	k.began = time.Now().Add(-bootWindow)
+	k.nextRound = k.began.Add(time.Hour)
+	for tick := range 2 {
+		k.leader.pace.quiet, k.leader.pace.again, k.leader.pace.observed = true, false, time.Now() // nothing is due
+		if err := k.tick(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		m.child.mu.Lock()
+		asked := m.child.asked
+		m.child.mu.Unlock()
+		s, err := ms.Status(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := url.Values{}
+		if tick == 1 {
+			want = url.Values{"unlike": {member.News(s)}, "within": asked["within"]}
+		}
+		if d := cmp.Diff(want, asked); d != "" {
+			t.Errorf("tick %d: -want +asked\n%s", tick, d)
+		}
+		if told := ms.own.told.Load(); told == nil || !told.at.After(k.began) {
+			t.Errorf("tick %d: nobody is told what it was told: %+v", tick, told)
+		}
+	}
+	m.child.Stop(t.Context())
+	if err := k.tick(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if told := ms.own.told.Load(); told != nil {
+		t.Errorf("the member has ended, and said %+v", told)
 	}
 }
 

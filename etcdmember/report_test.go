@@ -66,7 +66,6 @@ func TestTheReportSaysWhatWasDone(t *testing.T) {
 	}
 }
 
-// The leader alone knows how far the others' logs are behind its own.
 // The report takes what the keeper was told a moment ago, and asks where that is old or was nothing.
 func TestTheReportTakesWhatTheKeeperWasTold(t *testing.T) {
 	_, ms, _ := kept(t)
@@ -90,6 +89,7 @@ func TestTheReportTakesWhatTheKeeperWasTold(t *testing.T) {
 	}
 }
 
+// The leader alone knows how far the others' logs are behind its own.
 func TestTheLagIsWhatTheLeaderKnows(t *testing.T) {
 	s := table.MemberStatus{MemberID: 0xa1, Leader: 0xa1, Members: []table.Member{{ID: 0xa1, Name: "a"},
 		{ID: 0xb1, Name: "b"},

@@ -107,8 +107,7 @@ func (e *Election) Run(ctx context.Context) {
 // stand tries to take the Lease and leads with it, once. It returns why that ended.
 func (e *Election) stand(ctx context.Context) (why error) {
 	l := newLock(e.cfg.Lock, e.cfg.Now, e.cfg.Times.RetryPeriod)
-	t := &term{times: lease.TimesOf(e.cfg.Times.LeaseDuration, e.cfg.Times.RenewDeadline,
-		renewPeriod(e.cfg.Times.RetryPeriod)), lock: l, now: e.cfg.Now, newAlarm: e.cfg.newAlarm}
+	t := &term{times: termTimes(e.cfg.Times), lock: l, now: e.cfg.Now, newAlarm: e.cfg.newAlarm}
 	// The elector goes on while what runs under the Lease is stopped: others must not take it meanwhile.
 	// client-go would say each try that fails; what ends a term is said here.
 	electing, stopElecting := context.WithCancel(logr.NewContext(context.WithoutCancel(ctx), logr.Discard()))
@@ -144,6 +143,11 @@ func (e *Election) stand(ctx context.Context) (why error) {
 		e.release(context.WithoutCancel(ctx), l)
 	}
 	return why
+}
+
+// termTimes are those of a holder that writes the Lease once a renewPeriod.
+func termTimes(of replica.ElectionTimes) lease.Times {
+	return lease.TimesOf(of.LeaseDuration, of.RenewDeadline, renewPeriod(of.RetryPeriod))
 }
 
 // lead is one term, from the Lease that was taken to the end of all that ran under it. inTime is false where that did

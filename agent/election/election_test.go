@@ -68,7 +68,8 @@ func TestNeverTwoWork(t *testing.T) {
 }
 
 // An election in which nothing happens costs etcd one write each second try, and nothing else: the standbys look into
-// the apiserver's memory. With the holder gone they take the Lease as soon as ever, also by a memory that is old.
+// the apiserver's memory. With the holder gone they take the Lease as soon as ever, or later by as much as that memory
+// is behind.
 func TestAnIdleElectionCostsLittle(t *testing.T) {
 	for _, behind := range []time.Duration{0, 100 * time.Millisecond, 2 * time.Second} {
 		synctest.Test(t, func(t *testing.T) {
@@ -102,6 +103,42 @@ func TestAnIdleElectionCostsLittle(t *testing.T) {
 			w.end(all...)
 		})
 	}
+}
+
+// What runs is asked to end once a renewal must have failed for the whole deadline, and is dead a second before the Lease is over.
+func TestTheTimesOfATerm(t *testing.T) {
+	for profile, want := range map[string]lease.Times{
+		replica.ElectionFast: {Stop: 5 * time.Second, Kill: 8 * time.Second},
+		replica.ElectionSlow: {Stop: 9 * time.Second, Kill: 14 * time.Second},
+	} {
+		if got := termTimes((&replica.Cluster{Election: profile}).ElectionTimes()); got != want {
+			t.Errorf("%s: %+v, want %+v", profile, got, want)
+		}
+	}
+}
+
+// A memory that stands still costs the standbys no second wait for the whole Lease.
+func TestAMemoryThatStandsStillIsFoundOut(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		a := w.candidate("a").run()
+		w.until("a leads", time.Minute, func() bool { return w.worker() == "a" })
+		b := w.candidate("b").run()
+		time.Sleep(time.Minute)
+		w.mu.Lock()
+		w.behind = 2 * time.Hour
+		w.mu.Unlock()
+		time.Sleep(renewPeriod(fast.RetryPeriod)) // it has renewed since
+		gone := w.at()
+		a.network(time.Hour, 0)
+		w.until("b leads", time.Minute, func() bool { return w.worker() == "b" })
+		// It reads once it has seen no renewal for two periods.
+		most := fast.LeaseDuration + 3*fast.RetryPeriod + 2*renewPeriod(fast.RetryPeriod)
+		if took := w.at() - gone; took > most {
+			t.Errorf("after %s, at most %s", took, most)
+		}
+		w.end(a, b)
+	})
 }
 
 // What the holder's glance shows, nobody has to wait for: another that has the Lease all the same, by a person's hand.

@@ -6,14 +6,16 @@ import (
 	"sync"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 )
 
 // Lease is a Lease that is elected with. Its calls come one at a time.
 type Lease interface {
 	resourcelock.Interface
-	// Glance is Get of what the apiserver has in its memory, which costs etcd nothing. It may be old, but not older
-	// than what the last call of Get, Create, Update or Glance said or wrote. An Update of an old Lease is refused.
+	// Glance is Get of what the apiserver has in its memory, which costs etcd nothing. It may be old, but a Lease is not
+	// older than what the last call of Get, Create, Update or Glance said or wrote; NotFound may be from before that.
+	// An Update of an old Lease is refused.
 	Glance(ctx context.Context) (*resourcelock.LeaderElectionRecord, []byte, error)
 }
 
@@ -25,9 +27,11 @@ type lock struct {
 	now func() time.Duration
 	// retry is the time between two tries of the elector.
 	retry time.Duration
-	// standsBy: another was seen to hold the Lease, and no request has failed since. glanced: the holder's last try
-	// only glanced. Both are the elector's goroutine's.
+	// What follows is the elector's goroutine's. standsBy: another was seen to hold the Lease, and no request has failed
+	// since. That other's last renewal was seen first at the time moved. glanced: the holder's last try only glanced.
 	standsBy, glanced bool
+	renewal           metav1.Time
+	moved             time.Duration
 
 	mu sync.Mutex
 	// renewed is when the last request that made the Lease this replica's began; held says that there was one. lost is
@@ -50,10 +54,10 @@ func renewPeriod(retry time.Duration) time.Duration { return 2 * retry }
 // errTaken is what a holder finds that has lost its Lease.
 var errTaken = errors.New("another replica has the lease")
 
-// Get reads the Lease. Who waits for another's to run out glances at it: what is older makes it wait longer, and then
-// its write is refused, and it reads.
+// Get reads the Lease. Who stands by glances at it while that shows renewals: a memory that has stopped would show a
+// Lease that has run out, and be found out only by the write that is refused then.
 func (l *lock) Get(ctx context.Context) (*resourcelock.LeaderElectionRecord, []byte, error) {
-	if l.standsBy {
+	if l.standsBy && l.now()-l.moved < 2*renewPeriod(l.retry) {
 		return l.look(ctx, l.Glance)
 	}
 	return l.look(ctx, l.Lease.Get)
@@ -62,6 +66,9 @@ func (l *lock) Get(ctx context.Context) (*resourcelock.LeaderElectionRecord, []b
 func (l *lock) look(ctx context.Context, get func(context.Context) (*resourcelock.LeaderElectionRecord, []byte,
 	error)) (*resourcelock.LeaderElectionRecord, []byte, error) {
 	r, raw, err := get(ctx)
+	if err == nil && !r.RenewTime.Equal(&l.renewal) {
+		l.renewal, l.moved = r.RenewTime, l.now()
+	}
 	l.note(func() {
 		l.failed = err
 		l.lost = l.lost || l.held && err == nil && r.HolderIdentity != l.Identity()
