@@ -100,10 +100,10 @@ image-test: image guest $(if $(filter arm64,$(ARCH)),of-this-machine) ## The bak
 of-this-machine:
 	@$(MAKE) ARCH=amd64 build kubernetes
 
-cases-systemd: build kubernetes etcd ## The VMs that boot the baked image, and cases of masters in them (root; bakes the image if there is none)
-	@test -s bin/image/root.tar || $(MAKE) image
+cases-systemd: image ## The VMs that boot the baked image, cases of masters in them, and a short chaos (root, an hour)
 	QUORATE_IMAGE=$(CURDIR)/bin/image $(GO) test -count 1 -timeout 10m -v -run Systemd ./internal/localgce
 	QUORATE_IMAGE=$(CURDIR)/bin/image QUORATE_VM=systemd $(GO) test -count 1 -timeout 90m -v -run "$(SYSTEMD_CASES)" ./test
+	QUORATE_IMAGE=$(CURDIR)/bin/image QUORATE_VM=systemd QUORATE_CHAOS=1 $(GO) test -count 1 -timeout 20m -v -run 'TestChaos$$/3_replicas' ./test -chaos.losses 8
 
 examples-test: build kubernetes coredns etcd ## The example add-ons on a master of the baked image, as it is if it has them (root; bakes one if there is none)
 	@test -s bin/image/root.tar || $(MAKE) image EXAMPLES=yes
@@ -142,10 +142,10 @@ terraform: ## The Terraform of docs/gce.md, parsed and held against the rest of 
 addons: kubernetes etcd ## Three managers over a thousand objects, and two versions of a set, and kube-addon-manager (35 minutes)
 	QUORATE_ADDONS=1 $(GO) test -count 1 -timeout 60m -v ./addons
 
-bench: build kubernetes ## Boots, repairs and write stalls against the floor; memory, idle CPU; a crowd of nodes (root, about 40 minutes)
+bench: build kubernetes ## Boots, repairs and write stalls against the floor; memory, idle CPU; a crowd of nodes (root, about 40 minutes); VMS=systemd: of masters that boot bin/image
 	$(GO) test -run '^$$' -bench . -benchtime 200ms ./certs ./etcdmember/table ./internal/record/bucket
 	$(GO) test -run '^$$' -bench Watch -benchtime 1x ./etcdmember/member
-	$(GO) run ./test/bench
+	$(GO) run ./test/bench $(if $(filter systemd,$(VMS)),-vms systemd)
 
 bench-watch: build kubernetes monit ## The watch of the kubelet against others (root, 40 minutes; bakes the image if there is none)
 	@test -s bin/image/root.tar || $(MAKE) image

@@ -54,6 +54,8 @@ func TestCaseTheAgent(t *testing.T) {
 		{"a component is killed: it is back at once", componentsKilled},
 		{"a component stands still: it is found by its probe", componentStopped},
 		{"a program is missing, another one, or refuses its flags: the member stays", programsUnusable},
+		{"the journal has each component's lines by its name and their priorities", journalKnowsWho},
+		{"the agent's program is exchanged for another, and back", programExchanged},
 		{"the agent is killed", agentKilled},
 		{"the agent stands still: systemd's watchdog ends it", agentStopped},
 		{"the agent is killed for want of memory", agentOutOfMemory},
@@ -241,6 +243,64 @@ func (s *supervised) says(t *testing.T, what, wait string, words ...string) {
 		}
 		return err
 	})
+}
+
+// journalKnowsWho reads the journal as an operator does: by a component's name, and by a priority.
+func journalKnowsWho(t *testing.T, s *supervised) {
+	for _, name := range append([]string{"quorate", "etcd"}, kubernetes...) {
+		if out := s.in(t, s.vm, "journalctl -q --no-pager -o cat -n 1 -t "+name); out == "" {
+			t.Errorf("nothing of %s", name)
+		}
+	}
+	// Each says which line is a warning in its own way. A master that has just begun has warnings of both.
+	for name, warning := range map[string]string{"etcd": `"level":"warn"`, replica.APIServer: "W"} {
+		out := s.in(t, s.vm, "journalctl -q --no-pager -o cat -p warning..warning -t "+name)
+		if out == "" {
+			t.Errorf("no warning of %s", name)
+		}
+		for line := range strings.Lines(out) {
+			if !strings.Contains(line, warning) {
+				t.Errorf("no warning of %s: %s", name, line)
+			}
+		}
+	}
+}
+
+// programExchanged puts another program into the place of the one that runs, as an update does. The agent goes on with
+// the former until it is started again.
+func programExchanged(t *testing.T, s *supervised) {
+	path := filepath.Join(s.cluster.programs, "quorate")
+	former := path + ".former"
+	s.must(t, os.Rename(path, former))
+	t.Cleanup(func() {
+		if _, err := os.Stat(former); err == nil {
+			s.must(t, os.Rename(former, path))
+		}
+	})
+	program, err := os.ReadFile(former)
+	s.must(t, err)
+	for _, step := range []struct {
+		name string
+		put  func() error
+	}{
+		// The kernel does not read what follows the program.
+		{"another", func() error { return os.WriteFile(path, append(program, "another"...), 0o755) }},
+		{"the former", func() error { return os.Rename(former, path) }},
+	} {
+		before := s.processes(s.vm)
+		s.must(t, step.put())
+		s.stays(t, before, append([]string{"agent", "etcd"}, kubernetes...)...)
+		s.in(t, s.vm, "systemctl restart quorate")
+		s.anew(t, before, time.Minute)
+		s.gone(t, before)
+		await(t, "whole with "+step.name, s.whole)
+		want := strings.Fields(s.in(t, s.vm, "sha256sum /usr/local/bin/quorate"))[0]
+		for _, kind := range []string{"agent", "etcd"} {
+			if out := s.in(t, s.vm, "sha256sum /proc/"+s.pidOf(t, kind)+"/exe"); !strings.HasPrefix(out, want) {
+				t.Errorf("%s: %s runs another program than %s", step.name, kind, want)
+			}
+		}
+	}
 }
 
 func agentKilled(t *testing.T, s *supervised) {

@@ -15,7 +15,8 @@ import (
 // TestMastersOfTheImage takes three masters that boot the baked image, with its systemd, containerd and kubelet, to
 // pods that run, and repairs one of them by its image alone. The cases build on each other.
 func TestMastersOfTheImage(t *testing.T) {
-	c := begin(t, plan{vms: []string{"master-a", "master-b", "master-c"}, image: true, namesAndTime: true})
+	c := begin(t, plan{vms: []string{"master-a", "master-b", "master-c"}, image: true, asBaked: true,
+		namesAndTime: true})
 	for _, scenario := range []struct {
 		name string
 		do   func(*testing.T, *cluster)
@@ -25,6 +26,7 @@ func TestMastersOfTheImage(t *testing.T) {
 		{"its pods' logs are read and commands run in them through the apiserver", logsAndExec},
 		{"a pod is reached over its Node's bridge", bridged},
 		{"chrony takes the time from the metadata server", timeOfTheHost},
+		{"nothing but state is written to the boot disk", onlyStateIsWritten},
 		{"a master is recreated from the image with an empty disk", recreatedFromImage},
 		{"an agent that dies takes neither pods nor a person's command with it", agentDies},
 	} {
@@ -52,6 +54,20 @@ func timeOfTheHost(t *testing.T, c *cluster) {
 		}
 	}
 	t.Errorf("no time, or a wrong one:\n%s", out)
+}
+
+// onlyStateIsWritten looks for what a master has written to its boot disk since its first boot began: an image may have
+// all else read-only.
+func onlyStateIsWritten(t *testing.T, c *cluster) {
+	const state = `-path '/var/*' -o -path '/etc/*' -o -path '/root/*'`
+	found := func(which string) []string {
+		out := c.in(t, c.vms[0], `find / -xdev -cnewer /etc/machine-id -not -type d `+which+` -printf '%p\n'`)
+		return strings.Fields(out)
+	}
+	if paths := found(`-not \( ` + state + ` \)`); len(paths) > 0 {
+		t.Errorf("outside of /var, /etc and root's folder: %q", paths)
+	}
+	t.Logf("in /etc: %q", found(`-path '/etc/*'`))
 }
 
 // node is what of a Node is of interest here.

@@ -35,8 +35,8 @@ func (a *alarm) goOff() {
 
 // newBootAlarm goes off when SinceBoot has reached the time for which it is set, and if that was while the machine was
 // suspended, as soon as it goes on: a timer of Go's would stand still meanwhile, and to look again and again instead
-// keeps an idle machine awake. Where the kernel gives no timer, as when all file descriptors are in use, or none that can
-// be waited for, it ticks.
+// keeps an idle machine awake. Where the kernel gives no timer, as when all file descriptors are in use, or none that
+// can be waited for, it ticks.
 func newBootAlarm() *alarm {
 	fd, err := unix.TimerfdCreate(unix.CLOCK_BOOTTIME, unix.TFD_CLOEXEC|unix.TFD_NONBLOCK)
 	if err != nil {

@@ -105,7 +105,8 @@ func TestAnIdleElectionCostsLittle(t *testing.T) {
 	}
 }
 
-// What runs is asked to end once a renewal must have failed for the whole deadline, and is dead a second before the Lease is over.
+// What runs is asked to end once a renewal must have failed for the whole deadline, and is dead a second before the
+// Lease is over.
 func TestTheTimesOfATerm(t *testing.T) {
 	for profile, want := range map[string]lease.Times{
 		replica.ElectionFast: {Stop: 5 * time.Second, Kill: 8 * time.Second},

@@ -13,9 +13,9 @@ import (
 // Lease is a Lease that is elected with. Its calls come one at a time.
 type Lease interface {
 	resourcelock.Interface
-	// Glance is Get of what the apiserver has in its memory, which costs etcd nothing. It may be old, but a Lease is not
-	// older than what the last call of Get, Create, Update or Glance said or wrote; NotFound may be from before that.
-	// An Update of an old Lease is refused.
+	// Glance is Get of what the apiserver has in its memory, which costs etcd nothing. It may be old, but a Lease is
+	// not older than what the last call of Get, Create, Update or Glance said or wrote; NotFound may be from before
+	// that. An Update of an old Lease is refused.
 	Glance(ctx context.Context) (*resourcelock.LeaderElectionRecord, []byte, error)
 }
 
@@ -27,8 +27,8 @@ type lock struct {
 	now func() time.Duration
 	// retry is the time between two tries of the elector.
 	retry time.Duration
-	// What follows is the elector's goroutine's. standsBy: another was seen to hold the Lease, and no request has failed
-	// since. That other's last renewal was seen first at the time moved. glanced: the holder's last try only glanced.
+	// What follows is the elector's goroutine's. standsBy: another was seen to hold the Lease, and no request has
+	// failed since. Its last renewal was seen first at the time moved. glanced: the holder's last try only glanced.
 	standsBy, glanced bool
 	renewal           metav1.Time
 	moved             time.Duration

@@ -85,8 +85,8 @@ func TestTheTimesOfATerm(t *testing.T) {
 		duration, deadline, retry time.Duration
 		want                      Times
 	}{
-		"the agents' own, fast": {9 * s, 3 * s, 2 * s, Times{5 * s, 8 * s}},
-		"the agents' own, slow": {15 * s, 5 * s, 4 * s, Times{9 * s, 14 * s}},
+		"the agents' own, fast":                      {9 * s, 3 * s, 2 * s, Times{5 * s, 8 * s}},
+		"the agents' own, slow":                      {15 * s, 5 * s, 4 * s, Times{9 * s, 14 * s}},
 		"upstream's own, whose deadline is too long": {15 * s, 10 * s, 2 * s, Times{12 * s, 14 * s}},
 		"a deadline near the end":                    {8 * s, 7 * s, s, Times{6 * s, 7 * s}},
 	} {

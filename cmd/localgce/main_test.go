@@ -137,6 +137,7 @@ func TestADayOfAProject(t *testing.T) {
 	// the dashes behind the command's name are its own
 	step("-n -- x ", 0, "vm", "exec", "a", "printf", "%s ", "-n", "--", "x")
 	step("there is no log of a's etcd; there are: none in", 1, "vm", "logs", "a", "etcd")
+	step("has it in its journal: localgce vm exec a -- journalctl -t etcd", 1, "vm", "logs", "a", "etcd")
 	step("there is no log of c; there are: a, b", 1, "vm", "logs", "c")
 	step("a is off (", 0, "vm", "kill", "a")
 	step("vm a is TERMINATED; this needs it to be RUNNING", 1, "vm", "exec", "a", "--", "true")

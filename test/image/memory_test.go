@@ -38,7 +38,8 @@ func TestTheKernelLimitsAComponentsMemory(t *testing.T) {
 		return err == nil && out == "ok"
 	})
 	said := m.console()
-	for _, line := range regexp.MustCompile(`(?m)^.*(\(out of memory\)|not in force).*$`).FindAllString(said, -1) {
+	wrong := regexp.MustCompile(`(?m)^.*(\(out of memory\)|not in force|does not give way).*$`)
+	for _, line := range wrong.FindAllString(said, -1) {
 		if !regexp.MustCompile(`kube-controller-manager.*\(out of memory\)`).MatchString(line) {
 			t.Errorf("on the console: %s", line)
 		}
