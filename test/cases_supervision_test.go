@@ -58,6 +58,7 @@ func TestCaseTheAgent(t *testing.T) {
 		{"the agent's program is exchanged for another, and back", programExchanged},
 		{"the agent is killed", agentKilled},
 		{"the agent stands still: systemd's watchdog ends it", agentStopped},
+		{"the agent stands still before it was ready: systemd ends it, too", agentStoppedBeforeItIsReady},
 		{"the agent is killed for want of memory", agentOutOfMemory},
 		{"the document changes", documentChanges},
 		{"the data disk stands still: what uses it is not started again", dataDiskFrozen},
@@ -329,10 +330,37 @@ func agentStopped(t *testing.T, s *supervised) {
 	if exit := s.vmAgent().LastExit; !strings.Contains(exit, "watchdog") {
 		t.Errorf("the agent's last exit: %q", exit)
 	}
-	stacks := s.in(t, s.vm, "journalctl -u quorate _PID="+before["agent"][0]+" --no-pager | grep -c 'goroutine [0-9]* '")
-	if stacks == "0\n" {
+	s.printedStacks(t, before["agent"][0])
+	await(t, "whole", s.whole)
+}
+
+// printedStacks fails where the agent of that process id has not said where it stood.
+func (s *supervised) printedStacks(t *testing.T, pid string) {
+	t.Helper()
+	out := s.in(t, s.vm, "journalctl -u quorate _PID="+pid+" --no-pager | grep -c 'goroutine [0-9]* ' || true")
+	if out == "0\n" {
 		t.Error("the journal has no stacks of the agent")
 	}
+}
+
+// agentStoppedBeforeItIsReady stops an agent that waits for an apiserver it can start: systemd does not watch it yet,
+// but gives it no more time.
+func agentStoppedBeforeItIsReady(t *testing.T, s *supervised) {
+	first, path := s.processes(s.vm), filepath.Join(s.cluster.programs, replica.APIServer)
+	s.must(t, os.Rename(path, path+".kept"))
+	s.in(t, s.vm, "systemctl restart --no-block quorate")
+	s.anew(t, first, time.Minute)
+	s.says(t, "there is no apiserver to start", "program-unusable", replica.APIServer)
+	if state := s.in(t, s.vm, "systemctl show -P ActiveState quorate"); state != "activating\n" {
+		t.Errorf("quorate.service is %s", state)
+	}
+	before, begin := s.processes(s.vm), time.Now()
+	s.in(t, s.vm, "kill -STOP "+before["agent"][0])
+	s.anew(t, before, 4*time.Minute)
+	t.Logf("another agent %s after SIGSTOP; TimeoutStartSec is 120 s", time.Since(begin).Round(100*time.Millisecond))
+	s.gone(t, before)
+	s.printedStacks(t, before["agent"][0])
+	s.must(t, os.Rename(path+".kept", path))
 	await(t, "whole", s.whole)
 }
 
