@@ -80,6 +80,12 @@ const statusTimeout = time.Second
 // their agents, and a look costs some microseconds.
 const lookPeriod = 250 * time.Millisecond
 
+// A leader that is to hand over looks successorLooks times, successorPause apart, for whom to: a few heartbeats.
+const (
+	successorLooks = 10
+	successorPause = 50 * time.Millisecond
+)
+
 // HandOverTimeout bounds the attempt to give leadership away before a stop. Without it the others elect after a second
 // or two.
 const HandOverTimeout = 2 * time.Second

@@ -14,6 +14,7 @@ import (
 	"go.etcd.io/raft/v3"
 
 	"github.com/quorate/quorate/etcdmember/table"
+	"github.com/quorate/quorate/internal/backoff"
 	"github.com/quorate/quorate/internal/local"
 	"github.com/quorate/quorate/internal/record"
 )
@@ -51,13 +52,14 @@ func serveStatus(socket string, e *embed.Etcd) (stop func(), err error) {
 // handOver moves the leadership to a member, or, for 0, to the voter whose log is longest among those heard of
 // recently.
 func handOver(ctx context.Context, e *embed.Etcd, to record.MemberID) error {
-	s := memberStatus(e, false)
+	look := func() table.MemberStatus { return memberStatus(e, false) }
+	s := look()
 	if s.Leader != s.MemberID {
 		return nil
 	}
 	if to == 0 {
 		var alone bool
-		if to, alone = s.Successor(); alone {
+		if to, alone = awaitSuccessor(ctx, look); alone {
 			return nil
 		}
 	}
@@ -65,6 +67,17 @@ func handOver(ctx context.Context, e *embed.Etcd, to record.MemberID) error {
 		return errors.New("no other voter has been heard of within the last election time-out")
 	}
 	return e.Server.MoveLeader(ctx, uint64(s.MemberID), uint64(to))
+}
+
+// awaitSuccessor is the successor by a look, and looks again while nobody is heard of: once an election time-out raft
+// forgets whom it has heard of, right before it asks them all again (raft.go, MsgCheckQuorum).
+func awaitSuccessor(ctx context.Context, look func() table.MemberStatus) (best record.MemberID, alone bool) {
+	for tries := 1; ; tries++ {
+		best, alone = look().Successor()
+		if best != 0 || alone || tries == successorLooks || backoff.Sleep(ctx, successorPause) != nil {
+			return best, alone
+		}
+	}
 }
 
 // memberStatus reads what the server says of itself, without its storage's revision. Which streams are up costs a
