@@ -254,8 +254,8 @@ func journalKnowsWho(t *testing.T, s *supervised) {
 			t.Errorf("nothing of %s", name)
 		}
 	}
-	// The agent's and etcd's own lines, Kubernetes' client of etcd and klog each have a form of their own. A master that
-	// has just begun has warnings.
+	// The agent's and etcd's own lines, Kubernetes' client of etcd and klog each have a form of their own. A master
+	// that has just begun has warnings.
 	warning := regexp.MustCompile(`"level":"(warn|WARN)"|^W\d{4} `)
 	for _, name := range []string{"etcd", replica.APIServer} {
 		out := s.in(t, s.vm, "journalctl -q --no-pager -o cat -p warning..warning -t "+name)
