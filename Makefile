@@ -26,8 +26,9 @@ endif
 BIN := bin$(if $(filter arm64,$(ARCH)),/arm64)
 IMAGE := bin/image$(if $(filter arm64,$(ARCH)),-arm64)
 GOFOR := CGO_ENABLED=0 $(if $(filter arm64,$(ARCH)),GOARCH=arm64 )$(GO)
-# What of ./test is about boots, disks and processes; QUORATE_VM=systemd runs any other on systemd VMs too.
-SYSTEMD_CASES := TestMastersOfTheImage|TestThreeReplicas|TestCase03|TestCase14Stalled|TestCase17AgentKilledWhileAMember|TestAHostError|TestCaseTheDataDisk|TestCaseTheAgent|TestCaseTheKubelet|TestAWorkersPodsGoOn
+# What of ./test is about boots, disks, processes and members; QUORATE_VM=systemd runs any other on systemd VMs too. Cases
+# 18 and 19 have five and seven VMs, for which a machine has too few inotify instances unless it is told otherwise.
+SYSTEMD_CASES := -run 'TestMastersOfTheImage|TestThreeReplicas|TestCase[012]|TestCaseThe[DAK]|TestAHostError|TestAWorkersPodsGoOn' -skip 'TestCase1[89]'
 # The packages with tests that -short leaves out, or makes shorter; the longest begins first.
 CASES := ./test ./addons ./cmd/quorate ./controlplane ./etcdmember/acts ./etcdmember/ringtest ./etcdmember/table ./fleet ./internal/localgce
 
@@ -100,9 +101,9 @@ image-test: image guest $(if $(filter arm64,$(ARCH)),of-this-machine) ## The bak
 of-this-machine:
 	@$(MAKE) ARCH=amd64 build kubernetes
 
-cases-systemd: image ## The VMs that boot the baked image, cases of masters in them, and a short chaos (root, an hour)
+cases-systemd: image ## The VMs that boot the baked image, the cases of masters in them, and a short chaos (root, 80 minutes)
 	QUORATE_IMAGE=$(CURDIR)/bin/image $(GO) test -count 1 -timeout 10m -v -run Systemd ./internal/localgce
-	QUORATE_IMAGE=$(CURDIR)/bin/image QUORATE_VM=systemd $(GO) test -count 1 -timeout 90m -v -run "$(SYSTEMD_CASES)" ./test
+	QUORATE_IMAGE=$(CURDIR)/bin/image QUORATE_VM=systemd $(GO) test -count 1 -timeout 100m -v $(SYSTEMD_CASES) ./test
 	QUORATE_IMAGE=$(CURDIR)/bin/image QUORATE_VM=systemd QUORATE_CHAOS=1 $(GO) test -count 1 -timeout 20m -v -run 'TestChaos$$/3_replicas' ./test -chaos.losses 8
 
 examples-test: build kubernetes coredns etcd ## The example add-ons on a master of the baked image, as it is if it has them (root; bakes one if there is none)

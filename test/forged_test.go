@@ -15,6 +15,7 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"syscall"
 	"testing"
 	"time"
 
@@ -186,6 +187,11 @@ func (c *cluster) plant(t *testing.T, e escrow, vm string, names []string, chang
 		like := c.leaf(t, vm, name)
 		path := c.diskOf(vm, "pki/"+name+".pem")
 		c.must(t, os.WriteFile(path+".new", e.issuer(t, like).forge(t, like, change), 0o600))
+		// On a VM of the image etcd has a user of its own.
+		former, err := os.Stat(path)
+		c.must(t, err)
+		owner := former.Sys().(*syscall.Stat_t)
+		c.must(t, os.Chown(path+".new", int(owner.Uid), int(owner.Gid)))
 		c.must(t, os.Rename(path+".new", path))
 	}
 }

@@ -66,5 +66,18 @@ func full(m RingMember) bool { return m.Quota > 0 && m.DBSize*100 >= m.Quota*ful
 func (v view) worthDefrag(m RingMember) bool {
 	since := v.now.Sub(m.DefragmentedAt)
 	again := since > defragAgain || since > defragPause && (m.DBSize-m.DBInUse)*100 >= m.Quota*freePart
-	return full(m) && v.reachable(m) && m.DBInUse*100 < m.Quota*fullAt && again
+	return full(m) && v.reachable(m) && v.inUse(m)*100 < m.Quota*fullAt && again
+}
+
+// inUse is what the data need in a member's database: the least that a member in reach has in use. All hold the same.
+// One that has written nothing since a compaction may count the freed pages as used, and while there is no space nobody
+// writes (bbolt counts free pages when a transaction ends, and frees those of the one before when it begins).
+func (v view) inUse(m RingMember) int64 {
+	least := m.DBInUse
+	for _, other := range v.Members {
+		if v.reachable(other) && other.Quota > 0 {
+			least = min(least, other.DBInUse)
+		}
+	}
+	return least
 }
