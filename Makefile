@@ -28,7 +28,7 @@ IMAGE := bin/image$(if $(filter arm64,$(ARCH)),-arm64)
 GOFOR := CGO_ENABLED=0 $(if $(filter arm64,$(ARCH)),GOARCH=arm64 )$(GO)
 # What of ./test is about boots, disks, processes and members; QUORATE_VM=systemd runs any other on systemd VMs too. Cases
 # 18 and 19 have five and seven VMs, for which a machine has too few inotify instances unless it is told otherwise.
-SYSTEMD_CASES := -run 'TestMastersOfTheImage|TestThreeReplicas|TestCase[012]|TestCaseThe[DAK]|TestAHostError|TestAWorkersPodsGoOn' -skip 'TestCase1[89]'
+SYSTEMD_CASES := -run 'TestMastersOfTheImage|TestThreeReplicas|TestCase[012]|TestCaseThe(DataDisk|Agent|Kubelet)|TestAHostError|TestAWorkersPodsGoOn' -skip 'TestCase1[89]'
 # The packages with tests that -short leaves out, or makes shorter; the longest begins first.
 CASES := ./test ./addons ./cmd/quorate ./controlplane ./etcdmember/acts ./etcdmember/ringtest ./etcdmember/table ./fleet ./internal/localgce
 

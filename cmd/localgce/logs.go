@@ -40,18 +40,19 @@ func openLog(state string, args []string) (*os.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	journal := ""
+	own := path
 	if len(args) == 2 {
-		if _, err := os.Stat(path); err == nil {
-			journal = fmt.Sprintf("; a VM that boots an image has it in its journal: "+
-				"localgce vm exec %s -- journalctl -t %s", args[0], args[1])
-		}
 		path = filepath.Join(strings.TrimSuffix(path, ".log"), args[1]+".log")
 	}
 	f, err := os.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {
+		elsewhere := ""
+		if _, err := os.Stat(own); err == nil { // there is the VM, then
+			elsewhere = fmt.Sprintf("; a VM that boots an image has it in its journal: "+
+				"localgce vm exec %s -- journalctl -t %s", args[0], args[1])
+		}
 		return nil, fmt.Errorf("there is no log of %s; there are: %s%s", strings.Join(args, "'s "),
-			logsIn(filepath.Dir(path)), journal)
+			logsIn(filepath.Dir(path)), elsewhere)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("read the log of %s: %w", args[0], err)
