@@ -101,7 +101,7 @@ image-test: image guest $(if $(filter arm64,$(ARCH)),of-this-machine) ## The bak
 of-this-machine:
 	@$(MAKE) ARCH=amd64 build kubernetes
 
-cases-systemd: image ## The VMs that boot the baked image, the cases of masters in them, and a short chaos (root, 80 minutes)
+cases-systemd: image ## The VMs that boot the baked image, the cases of masters in them, and a short chaos (root, 65 minutes)
 	QUORATE_IMAGE=$(CURDIR)/bin/image $(GO) test -count 1 -timeout 10m -v -run Systemd ./internal/localgce
 	QUORATE_IMAGE=$(CURDIR)/bin/image QUORATE_VM=systemd $(GO) test -count 1 -timeout 100m -v $(SYSTEMD_CASES) ./test
 	QUORATE_IMAGE=$(CURDIR)/bin/image QUORATE_VM=systemd QUORATE_CHAOS=1 $(GO) test -count 1 -timeout 20m -v -run 'TestChaos$$/3_replicas' ./test -chaos.losses 8
