@@ -72,13 +72,29 @@ func (c *etcdChild) spec(socket string) supervisor.Spec {
 		// A member that copies its state, or waits for a quorum, is well: only one that does not answer at all hangs.
 		Start: &supervisor.Probe{Period: startPeriod, Timeout: startTimeout, Limit: startLimit, Check: answers},
 		Live:  &supervisor.Probe{Period: livePeriod, Timeout: liveTimeout, Limit: liveLimit, Check: alive},
-		Ready: &supervisor.Probe{Period: time.Second, Timeout: time.Second, Check: func(ctx context.Context) error {
-			s, err := member.ReadStatus(ctx, socket)
-			if err == nil && s.Leader == 0 {
-				err = fmt.Errorf("member %s knows of no leader", s.MemberID)
-			}
+		Ready: &supervisor.Probe{Period: time.Second, Timeout: time.Second, Check: memberReady(socket, alive)},
+	}
+}
+
+// memberReady checks that the member knows a leader, and each livePeriod also that it is alive. The supervisor asks for
+// the latter only while the former fails, and a member whose storage is stuck answers and goes on knowing its leader.
+func memberReady(socket string, alive func(context.Context) error) func(context.Context) error {
+	var wasAlive time.Time
+	return func(ctx context.Context) error {
+		s, err := member.ReadStatus(ctx, socket)
+		if err != nil {
 			return err
-		}},
+		}
+		if s.Leader == 0 {
+			return fmt.Errorf("member %s knows of no leader", s.MemberID)
+		}
+		if time.Since(wasAlive) < livePeriod {
+			return nil
+		}
+		if err = alive(ctx); err == nil {
+			wasAlive = time.Now()
+		}
+		return err
 	}
 }
 

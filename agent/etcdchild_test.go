@@ -103,7 +103,7 @@ func TestAMemberThatIsBeingLaunchedRuns(t *testing.T) {
 }
 
 // answering is a member's socket on which it says how it is, and whether it is alive: an HTTP status.
-func answering(t *testing.T, socket string, status *table.MemberStatus, alive int) {
+func answering(t *testing.T, socket string, status *table.MemberStatus, alive *int) {
 	t.Helper()
 	listener, err := net.Listen("unix", socket)
 	if err != nil {
@@ -111,7 +111,7 @@ func answering(t *testing.T, socket string, status *table.MemberStatus, alive in
 	}
 	server := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/alive" {
-			http.Error(w, "no answer", alive)
+			http.Error(w, "no answer", *alive)
 			return
 		}
 		if err := json.NewEncoder(w).Encode(status); err != nil {
@@ -125,7 +125,8 @@ func answering(t *testing.T, socket string, status *table.MemberStatus, alive in
 func TestAMemberThatIsReadyRuns(t *testing.T) {
 	c := memberChild(t, "exec sleep 1000")
 	config := filepath.Join(t.TempDir(), "etcd.json")
-	answering(t, member.SocketOf(config), &table.MemberStatus{Leader: 8}, http.StatusOK)
+	alive := http.StatusOK
+	answering(t, member.SocketOf(config), &table.MemberStatus{Leader: 8}, &alive)
 	if err := c.Start(t.Context(), config); err != nil {
 		t.Fatal(err)
 	}
@@ -150,10 +151,10 @@ func TestALimitOfAMemberIsATime(t *testing.T) {
 	}
 }
 
-func TestAMemberWithoutALeaderIsUpAndNotReady(t *testing.T) {
+func TestAMemberIsReadyWithALeaderAndWhileItIsAlive(t *testing.T) {
 	socket := filepath.Join(t.TempDir(), "etcd.sock")
-	now := table.MemberStatus{MemberID: 7}
-	answering(t, socket, &now, http.StatusServiceUnavailable)
+	now, alive := table.MemberStatus{MemberID: 7}, http.StatusOK
+	answering(t, socket, &now, &alive)
 	s := (&etcdChild{self: "/bin/quorate"}).spec(socket)
 	asked := func(p *supervisor.Probe) string {
 		if err := p.Check(t.Context()); err != nil {
@@ -164,11 +165,19 @@ func TestAMemberWithoutALeaderIsUpAndNotReady(t *testing.T) {
 	if up, ready := asked(s.Start), asked(s.Ready); up != "" || !strings.HasSuffix(ready, "knows of no leader") {
 		t.Errorf("without a leader: up %q, ready %q", up, ready)
 	}
-	now.Leader = 8
+	now.Leader, alive = 8, http.StatusServiceUnavailable
+	// The supervisor asks for Live only while Ready fails: one that is stuck must not be ready, at no check.
+	for _, p := range []*supervisor.Probe{s.Ready, s.Ready, s.Live} {
+		if stuck := asked(p); !strings.Contains(stuck, "stuck: no answer") {
+			t.Errorf("a member that is stuck: %q", stuck)
+		}
+	}
+	alive = http.StatusOK
 	if ready := asked(s.Ready); ready != "" {
 		t.Errorf("with a leader: %q", ready)
 	}
-	if alive := asked(s.Live); !strings.Contains(alive, "stuck: no answer") {
-		t.Errorf("a member that is stuck: %q", alive)
+	alive = http.StatusServiceUnavailable
+	if ready := asked(s.Ready); ready != "" {
+		t.Errorf("a member is asked whether it is alive more often than each %s: %q", livePeriod, ready)
 	}
 }

@@ -398,6 +398,26 @@ func TestCase14StalledSync(t *testing.T) {
 	c.invariants(t, l)
 }
 
+// A member whose disk stands still for longer than a slow one ever does still answers and knows its leader. It is not
+// ready, so that somebody looks, and is whole again once the disk is.
+func TestCase14ADiskThatStandsStillForGood(t *testing.T) {
+	onlyInChaos(t, "3 min")
+	t.Parallel()
+	c, l := threeMembers(t)
+	vm, begin := c.follower(t), time.Now()
+	c.must(t, c.FreezeDisk(vm, 10*time.Minute))
+	awaitWithin(t, 5*time.Minute, "etcd is not ready", func() error {
+		s, err := c.status(vm)
+		if err == nil && component(s, "etcd") == "ready" {
+			return fmt.Errorf("it is ready after %s", time.Since(begin).Truncate(time.Second))
+		}
+		return err
+	})
+	c.must(t, c.ThawDisk(vm))
+	await(t, "whole", c.membersWhole)
+	c.invariants(t, l)
+}
+
 // An agent that is told to stop while its data disk stands still and its member has no quorum ends what has clients at
 // once: it waits neither for the member, which the disk blocks, nor for what it does with that disk itself.
 func TestCase14AStopWhileTheDiskStandsStill(t *testing.T) {
