@@ -398,9 +398,9 @@ func TestCase14StalledSync(t *testing.T) {
 	c.invariants(t, l)
 }
 
-// A member whose disk stands still for longer than a slow one ever does still answers and knows its leader. It is not
-// ready, so that somebody looks, and is whole again once the disk is.
-func TestCase14ADiskThatStandsStillForGood(t *testing.T) {
+// A member answers and knows its leader also while its disk stands still. It is not called ready any more once that has
+// taken longer than a slow disk does, two minutes, and is whole again once the disk is.
+func TestCase14ADiskThatStandsStillForLong(t *testing.T) {
 	onlyInChaos(t, "3 min")
 	t.Parallel()
 	c, l := threeMembers(t)
