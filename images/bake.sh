@@ -7,8 +7,8 @@
 # With ARCH=arm64 it is one for machines of that architecture, from images/master/manifest.arm64 and the programs in bin/arm64/.
 # With QUORATE_EXAMPLES=yes it holds the container images of the example add-ons, too; with QUORATE_EXTRA=FOLDER what a site adds (images/README.md).
 #
-# The tools come from the manifest too and run in namespaces of their own, without a network: this machine gives its kernel, apt and dpkg-deb, and the
-# same commit gives the same bytes. Needs root. What is interrupted leaves nothing mounted: all mounts are the namespace's.
+# The tools come from the manifest too and run in namespaces of their own, without a network. This machine gives its kernel, apt and dpkg-deb; its shell and
+# coreutils copy what goes in. The same commit gives the same bytes. Needs root. What is interrupted leaves nothing mounted: all mounts are the namespace's.
 set -euo pipefail
 if [[ $# != 1 || $(id -u) != 0 ]]; then
   echo "usage, as root: images/bake.sh OUTPUT" >&2
@@ -52,9 +52,6 @@ if ((code)); then
 fi
 size=$((3 << 30))
 [[ $(stat -c %s "$work/out/disk.raw") == "$size" ]] # GCE wants whole GiB
-epoch=$(awk '$1 == "epoch" { print $2 }' $manifest)
-tar --format=oldgnu -S --sort=name --mtime="@$epoch" --owner=0 --group=0 --numeric-owner --mode=0644 -C "$work/out" -cf - disk.raw |
-  gzip -n >"$work/out/quorate-master.tar.gz"
 (cd "$work/out" && sha256sum -- * >SHA256SUMS)
 bin/describe -manifest $manifest -programs "$work/in/programs" -commit "$commit" -image "$work/out" ${QUORATE_EXTRA:+-extra "$QUORATE_EXTRA"}
 (cd "$work/out" && sha256sum -- provenance.json sbom.spdx.json >>SHA256SUMS)

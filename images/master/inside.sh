@@ -3,7 +3,7 @@
 #
 #   /debs        the manifest's packages of the image, a repository for apt
 #   /in          pins (images/master), programs (for /usr/local/bin), units (systemd/units), extra (what a site adds, or nothing)
-#   /out         root.tar, boot.efi, disk.raw
+#   /out         root.tar, boot.efi, disk.raw, quorate-master.tar.gz
 set -euo pipefail
 umask 022
 hostname bake
@@ -47,3 +47,4 @@ rm -f /out/disk.raw
 systemd-repart --empty=create --size=3G --sector-size=512 --offline=yes --dry-run=no --seed=$root_uuid --definitions=/in/pins/repart.d --no-pager \
   /out/disk.raw >/dev/null
 rm -f /out/root.img /out/vmlinuz /out/initrd
+/in/pins/gce.sh /out "$SOURCE_DATE_EPOCH"
