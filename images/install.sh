@@ -26,17 +26,14 @@ fi
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 if [[ -n ${QUORATE_EXTRA:-} ]]; then "$programs/addextra" -manifest $manifest "$QUORATE_EXTRA" "$work/extra"; fi
-images/master/fetch.sh image "$work/debs" $(names master) $(extra_names)
-# What they depend on is this machine's. Debian's packages start their services when they are installed; a master's first start is its next boot.
+# Debian's packages start their services when they are installed; a master's first start is its next boot.
 printf '#!/bin/sh\nexit 101\n' >"$work/policy"
 if [[ ! -e /usr/sbin/policy-rc.d ]]; then
   install -m 0755 "$work/policy" /usr/sbin/policy-rc.d
   trap 'rm -rf "$work" /usr/sbin/policy-rc.d' EXIT
 fi
 export DEBIAN_FRONTEND=noninteractive
-apt-get update -q
-# The files of the last run may differ from the packages' own; ours stay.
-apt-get install -q -y --no-install-recommends --allow-downgrades -o Dpkg::Options::=--force-confold "$work"/debs/*.deb
+images/master/debs.sh "$work/debs"
 
 commit=$(commit)
 lay_pins "$work/pins"

@@ -1,4 +1,4 @@
-# What pin.sh, fetch.sh, bake.sh and install.sh share. Sourced, with the repository as working directory.
+# What pin.sh, fetch.sh, debs.sh, bake.sh and install.sh share. Sourced, with the repository as working directory.
 . "$(dirname "${BASH_SOURCE[0]}")/failures.sh"
 pins=images/master
 # arch is the architecture of the image's machines. The tools that bake run on amd64.

@@ -15,7 +15,23 @@ const makeDebian = `export PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/root LC_ALL=
 mmdebstrap --quiet --variant=apt --format=directory --include=usr-is-merged,systemd-sysv,udev,procps,iproute2 \
   --hook-dir=/usr/share/mmdebstrap/hooks/merged-usr '' /out/root 'deb [trusted=yes] copy:/debs ./'`
 
-// install runs install.sh in that tree, twice, without a network: its archive is /debs. It has no git.
+// update gives an archive newer versions of the libraries that pinned packages want in one version alone.
+const update = `debs=$1 tree=$2
+shift 2
+for name; do
+  rm -rf "$tree"
+  dpkg-deb -R "$debs/$name.deb" "$tree"
+  sed -i 's/^Version: .*/&.1/' "$tree/DEBIAN/control"
+  deb=$name-newer.deb
+  dpkg-deb -Znone -b "$tree" "$debs/$deb"
+  dpkg-deb -f "$debs/$deb" >>"$debs/Packages"
+  printf 'Filename: ./%s\nSize: %d\nSHA256: %s\n\n' "$deb" "$(stat -c %s "$debs/$deb")" "$(sha256sum "$debs/$deb" | cut -d' ' -f1)" >>"$debs/Packages"
+done`
+
+var exactly = []string{"libcurl4", "libnftables1", "libxtables12", "libip4tc2", "libip6tc2"}
+
+// install runs install.sh in that tree, twice, without a network: its archive is /debs. It has no git, and one of the
+// libraries in its newer version.
 const install = `root=$1 repository=$2 cache=$3 debs=$4 commit=$5 extra=$6
 mkdir -p "$root"/{repository,cache,debs,extra}
 if [[ -n $extra ]]; then mount --bind "$extra" "$root/extra"; fi
@@ -24,9 +40,10 @@ mount --bind "$cache" "$root/cache"
 mount --bind "$debs" "$root/debs"
 mount -t proc proc "$root/proc"
 mount --bind /dev/null "$root/dev/null"
+in_root() { env -i HOME=/root PATH=/usr/sbin:/usr/bin:/sbin:/bin LC_ALL=C.UTF-8 DEBIAN_FRONTEND=noninteractive "${@:2}" chroot "$root" bash -euc "$1"; }
+[[ -e $root/usr/bin/curl ]] || in_root 'apt-get update -q; apt-get install -q -y --no-install-recommends libcurl4'
 for run in first second; do
-  env -i HOME=/root PATH=/usr/sbin:/usr/bin:/sbin:/bin LC_ALL=C.UTF-8 QUORATE_CACHE=/cache QUORATE_COMMIT="$commit" QUORATE_EXTRA="${extra:+/extra}" \
-    chroot "$root" /repository/images/install.sh /repository/bin
+  in_root '/repository/images/install.sh /repository/bin' QUORATE_CACHE=/cache QUORATE_COMMIT="$commit" QUORATE_EXTRA="${extra:+/extra}"
 done`
 
 var ourUnits = []string{"quorate.service", "kubelet.service", "var-lib-quorate.mount", "quorate-data-disk.service",
@@ -34,12 +51,12 @@ var ourUnits = []string{"quorate.service", "kubelet.service", "var-lib-quorate.m
 	"quorate-pause-image.timer",
 	"quorate-addon-images.service", "quorate-addon-images.timer", "chrony-wait.service", "containerd.service"}
 
-// files are the paths of a tree's regular files and links below a folder, each with what it holds.
+// files are the paths of what a tree has below a folder, each with its mode and what it holds; a link with its target.
 func files(t *testing.T, root, folder string) map[string]string {
 	t.Helper()
 	found := map[string]string{}
 	err := filepath.WalkDir(filepath.Join(root, folder), func(path string, entry os.DirEntry, err error) error {
-		if err != nil || entry.IsDir() {
+		if err != nil {
 			return err
 		}
 		name, err := filepath.Rel(root, path)
@@ -54,7 +71,10 @@ func files(t *testing.T, root, folder string) map[string]string {
 		if err != nil {
 			return err
 		}
-		found[name] = info.Mode().String() + " " + strings.Fields(run(t, "sha256sum", path))[0]
+		found[name] = info.Mode().String()
+		if !entry.IsDir() {
+			found[name] += " " + strings.Fields(run(t, "sha256sum", path))[0]
+		}
 		return nil
 	})
 	if err != nil {
@@ -90,6 +110,7 @@ func TestInstallMakesARunningDebianTheSameMaster(t *testing.T) {
 	run(t, "mkdir", "-p", filepath.Join(dir, "work/in"))
 	run(t, master+"in_tools.sh", strings.TrimSpace(run(t, master+"tools.sh")), filepath.Join(dir, "work"),
 		"/bin/bash", "-euc", makeDebian)
+	run(t, append([]string{"bash", "-euc", update, "bash", debs, filepath.Join(dir, "library")}, exactly...)...)
 	repository, err := filepath.Abs("../..")
 	if err != nil {
 		t.Fatal(err)
@@ -100,9 +121,11 @@ func TestInstallMakesARunningDebianTheSameMaster(t *testing.T) {
 		"commit "+commit+",") {
 		t.Errorf("the image is of commit %s; it says %s", commit, out)
 	}
-	t.Log(run(t, "unshare", "--mount", "--pid", "--net", "--uts", "--ipc", "--fork", "--kill-child",
-		"bash", "-euc", install,
-		"bash", root, repository, cache, debs, commit, os.Getenv("QUORATE_EXTRA")))
+	makeMaster := func(extra string) {
+		t.Log(run(t, "unshare", "--mount", "--pid", "--net", "--uts", "--ipc", "--fork", "--kill-child",
+			"bash", "-euc", install, "bash", root, repository, cache, debs, commit, extra))
+	}
+	makeMaster(os.Getenv("QUORATE_EXTRA"))
 
 	units := append([]string{"unshare", "-m", "-p", "-f", "chroot", bakedRoot, "systemd-analyze", "verify",
 		"--man=no"}, ourUnits...)
@@ -113,6 +136,11 @@ func TestInstallMakesARunningDebianTheSameMaster(t *testing.T) {
 	for _, line := range words(t, master+"packages") {
 		if want := versions(t, bakedRoot)[line[1]]; line[0] == "master" && (want == "" || there[line[1]] != want) {
 			t.Errorf("%s is %q, in the baked image %q", line[1], there[line[1]], want)
+		}
+	}
+	for _, name := range exactly {
+		if want := versions(t, bakedRoot)[name]; want == "" || there[name] != want {
+			t.Errorf("%s is %q, in the baked image %q", name, there[name], want)
 		}
 	}
 	for _, folder := range []string{"usr/local/bin", "usr/lib/quorate", "usr/share/quorate"} {
@@ -126,8 +154,11 @@ func TestInstallMakesARunningDebianTheSameMaster(t *testing.T) {
 			t.Errorf("%s has %d files, in the baked image %d", folder, len(got), len(want))
 		}
 	}
-	for name := range files(t, master+"files/master", ".") {
-		if got, want := read(t, filepath.Join(root, name)), read(t, filepath.Join(bakedRoot, name)); got != want {
+	for name, mode := range files(t, master+"files/master", ".") {
+		if strings.HasPrefix(mode, "d") {
+			continue
+		}
+		if got, want := files(t, root, name)[name], files(t, bakedRoot, name)[name]; got != want || want == "" {
 			t.Errorf("%s is %q, in the baked image %q", name, got, want)
 		}
 	}

@@ -142,7 +142,7 @@ func newArchive(t *testing.T) archive {
 	}
 	sum := sha256.Sum256([]byte(read(t, a.deb())))
 	a.package1 = hex.EncodeToString(sum[:])
-	for _, name := range []string{"failures.sh", "fetch.sh", "lib.sh", "pin.sh"} {
+	for _, name := range []string{"debs.sh", "failures.sh", "fetch.sh", "lib.sh", "pin.sh"} {
 		a.write(t, "images/master/"+name, read(t, master+name))
 	}
 	a.write(t, "images/master/packages", "suite system bookworm\nmaster probe\n")
