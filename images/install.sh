@@ -6,6 +6,8 @@
 #
 # With QUORATE_EXAMPLES=yes it gets the container images of the example add-ons, too; with QUORATE_EXTRA=FOLDER what a site adds. The machine keeps its own kernel, network and disk layout. Run again, it changes nothing.
 set -euo pipefail
+# What is made below, such as a site's files, gets its rights from here.
+umask 022
 programs=${1:-}
 if [[ -z $programs || $(id -u) != 0 ]]; then
   echo "usage, as root: images/install.sh PROGRAMS" >&2

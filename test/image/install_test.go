@@ -42,6 +42,7 @@ mount -t proc proc "$root/proc"
 mount --bind /dev/null "$root/dev/null"
 in_root() { env -i HOME=/root PATH=/usr/sbin:/usr/bin:/sbin:/bin LC_ALL=C.UTF-8 DEBIAN_FRONTEND=noninteractive "${@:2}" chroot "$root" bash -euc "$1"; }
 [[ -e $root/usr/bin/curl ]] || in_root 'apt-get update -q; apt-get install -q -y --no-install-recommends libcurl4'
+umask 077
 for run in first second; do
   in_root '/repository/images/install.sh /repository/bin' QUORATE_CACHE=/cache QUORATE_COMMIT="$commit" QUORATE_EXTRA="${extra:+/extra}"
 done`
@@ -184,5 +185,20 @@ func TestInstallMakesARunningDebianTheSameMaster(t *testing.T) {
 	}
 	if there["systemd-timesyncd"] != "" {
 		t.Error("two daemons set the clock")
+	}
+
+	site := filepath.Join(dir, "site")
+	run(t, "sh", "-euc", `umask 077; mkdir -p "$1/files/opt/site" "$1/files/etc/site"; cd "$1/files"
+echo x >etc/site/x; echo '#!/bin/sh' >opt/site/run; chmod 0700 opt/site/run`, "sh", site)
+	makeMaster(site)
+	for name, want := range map[string]string{"etc/site": "drwxr-xr-x", "etc/site/x": "-rw-r--r--",
+		"opt/site/run": "-rwxr-xr-x"} {
+		info, err := os.Stat(filepath.Join(root, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := info.Mode().String(); got != want {
+			t.Errorf("a site's /%s has the mode %s under another umask, want %s", name, got, want)
+		}
 	}
 }
