@@ -29,6 +29,8 @@ type keeper struct {
 	leaves *atomic.Uint64
 	// leader is the leader loop, which does nothing where this member does not lead.
 	leader *leaderLoop
+	// space does something only where this member is a learner.
+	space *ownSpace
 
 	nextRound time.Time
 	// unresolved are the peers' names that the last round did not find: another round right away would not either.
@@ -47,6 +49,7 @@ type keeper struct {
 
 func (m *Membership) newKeeper() *keeper {
 	return &keeper{cfg: m.cfg, own: m.own, round: m.reconciler, leader: m.newLeaderLoop(), leaves: &m.leaves,
+		space: &ownSpace{cfg: m.cfg},
 		marks: marks{log: m.cfg.Log, record: m.cfg.Record, bootID: m.cfg.Me.BootID, agent: m.disk.agent,
 			reported: m.reported, waits: m.markWaits}}
 }
@@ -59,6 +62,7 @@ func (m *Membership) Keep(ctx context.Context) error {
 	k := m.newKeeper()
 	k.began = time.Now()
 	defer k.leader.alarms.forget()
+	defer k.space.forget()
 	defer k.own.told.Store(nil)
 	defer m.observer.lists.drop()
 	for {
@@ -120,6 +124,7 @@ func (k *keeper) tick(ctx context.Context) error {
 	}
 	k.marks.keep(ctx, now, s)
 	k.leader.alarms.revisions.note(now, s.Revision)
+	k.space.tick(now, s)
 	if k.leads {
 		k.leader.tick(ctx, now, s, observed)
 	} else {

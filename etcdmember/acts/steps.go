@@ -51,6 +51,7 @@ const (
 	StepDisarm            Step = "leader-4-disarm"
 	StepCompact           Step = "leader-5-compact"
 	StepDefragment        Step = "leader-6-defragment"
+	StepDefragmentOwn     Step = "learner-1-defragment"
 	StepNoteNewestEpoch   Step = "note-1-newest-epoch"
 	StepNoteDamage        Step = "note-2-write-damage"
 )

@@ -25,6 +25,8 @@ type variant struct {
 	purge    func(f *table.PurgeFacts)  // what is wrong with the facts of a purge; nil: nothing
 	// keepsAlarms: a restore takes over the alarms of its source, whose members are gone.
 	keepsAlarms bool
+	// staysFull: a learner does not defragment itself.
+	staysFull bool
 }
 
 var asItIs = variant{decide: table.Decide, beside: leader.Decide}
@@ -291,6 +293,9 @@ func (w *world) step(v *vm) {
 		w.beside(v)
 	} else {
 		v.previous, v.silent, v.compacted, v.defragmented = leader.Ring{}, nil, time.Time{}, nil
+	}
+	if v.etcd != nil && !v.fenced && !w.by.staysFull {
+		w.ownSpace(v)
 	}
 	if !v.busy() && (v.etcd == nil || w.calm || w.chance(30)) {
 		w.decide(v)

@@ -3,6 +3,7 @@ package acts
 import (
 	"maps"
 	"slices"
+	"time"
 
 	"github.com/quorate/quorate/etcdmember/leader"
 	"github.com/quorate/quorate/etcdmember/table"
@@ -35,6 +36,23 @@ func (c conf) alarmed(k table.AlarmKind) []record.MemberID {
 func (d *dir) defragment() {
 	if d.conf.compactions > d.before {
 		d.full = false
+	}
+}
+
+// ownSpace is a learner's tick for its own database.
+func (w *world) ownSpace(v *vm) {
+	e := v.etcd
+	size, inUse, quota := e.sizes()
+	s := table.MemberStatus{Database: table.Database{Bytes: size, InUse: inUse, Quota: quota}, Alarms: e.conf.alarms}
+	switch {
+	case !slices.Contains(e.conf.learners, e.id) || !leader.IsFull(s):
+		v.full = time.Time{}
+	case v.full.IsZero():
+		v.full = w.now
+	case leader.DefragmentsItself(w.now, s.Database, v.full, v.emptied):
+		w.log("%s defragments itself", v.id)
+		v.emptied = w.now
+		e.defragment()
 	}
 }
 
@@ -149,7 +167,7 @@ func (w *world) actOnAlarm(v *vm, p table.Plan) {
 		w.propose(v, logEntry{kind: compact})
 	case table.ActDefragment:
 		v.defragmented[p.MemberID] = w.now
-		if u != nil {
+		if u != nil && slices.Contains(v.etcd.conf.voters, p.MemberID) { // etcd refuses it on a learner
 			u.etcd.defragment()
 		}
 	}

@@ -193,6 +193,8 @@ var planted = []plantedFault{
 		p := leader.Decide(now, previous, ring)
 		return table.Plan{Row: table.RowQuiet, Act: table.ActKeep}, p.Row == 48
 	})},
+	{"a learner does not defragment itself (row 48)", "S5", 0, variant{decide: table.Decide, beside: leader.Decide,
+		staysFull: true}},
 	{"the leader is defragmented as any other (row 48)", "S3", 17, seenOnLeader(func(r *leader.Ring) {
 		for i := range r.Members {
 			if len(r.Members) > 1 && r.Members[i].ID != r.Leader {

@@ -69,6 +69,7 @@ type vm struct {
 	moved         map[record.MemberID]movement
 	compacted     time.Time // by this leader's agent
 	defragmented  map[record.MemberID]time.Time
+	full, emptied time.Time // as a learner: since when it is full, and when it was last defragmented by itself
 	row           table.Row
 	act           table.Act // of the last decision
 	blocked       *replica.Wait
@@ -217,6 +218,7 @@ func (w *world) crash(v *vm) {
 	v.runs, v.beats, v.listed, v.view = map[string]table.Run{}, map[table.BeatKey]table.Beat{}, nil, nil
 	v.tries, v.silences = table.Tries{}, table.Silences{}
 	v.blocked, v.strangerSince, v.compacted, v.defragmented = nil, time.Time{}, time.Time{}, nil
+	v.full, v.emptied = time.Time{}, time.Time{}
 	v.actor = w.newActor(v)
 }
 

@@ -136,6 +136,7 @@ func TestRowsOnTheLeader(t *testing.T) {
 	leaveA := ringOrder(record.Order{Kind: record.OrderLeave, Place: &pa})
 	paused := ringOrder(record.Order{Kind: record.OrderPause})
 	two := ringOrder(record.Order{Kind: record.OrderReplicas, Replicas: 2})
+	pair := func(r *Ring) { r.Policy.Replicas = 2 }
 	learnerC := func(change func(*RingMember)) func(*Ring) { return func(r *Ring) { change(&r.Members[2]) } }
 	cases := []struct {
 		name    string
@@ -261,8 +262,8 @@ func TestRowsOnTheLeader(t *testing.T) {
 			"learner-other-version"},
 		{"44: not while paused", twoAndOne, []func(*Ring){paused}, 44, table.ActWait, 0, "paused"},
 
-		{"two replicas: the second stays a learner", pairRing, []func(*Ring){func(r *Ring) { r.Policy.Replicas = 2 }},
-			table.RowQuiet, table.ActKeep, 0, ""},
+		{"two replicas: the second stays a learner", pairRing, []func(*Ring){pair}, table.RowQuiet,
+			table.ActKeep, 0, ""},
 		{"two of three wanted: the second waits for the third, and says so", pairRing, nil, 44, table.ActWait, 0,
 			"third-replica-missing"},
 		{"three first boots: the first of two ready learners is promoted", threeFirst, nil, 44, table.ActPromote, 0xb1,
@@ -481,6 +482,15 @@ func TestRowsOnTheLeader(t *testing.T) {
 				quietB(time.Second)}, 48, table.ActWait, 0, "no-space"},
 		{"48: live data are nine tenths: a person", threeVoters, []func(*Ring){alarm(table.AlarmNoSpace, 0xa1),
 			allDB(100, 90), compacted}, 48, table.ActWait, 0, "no-space"},
+		{"48: etcd defragments no learner: its agent does", pairRing, []func(*Ring){pair, alarm(table.AlarmNoSpace, 0xa1),
+			allDB(20, 10), db(1, 100, 10), compacted}, 48, table.ActWait, 0, "no-space"},
+		{"48: a learner whose size is not known holds nothing up", pairRing, []func(*Ring){pair,
+			alarm(table.AlarmNoSpace, 0xa1), db(0, 20, 10), compacted}, 48, table.ActDisarm, 0xa1, ""},
+		{"48: the voter of a pair defragments itself", pairRing, []func(*Ring){pair, alarm(table.AlarmNoSpace, 0xa1),
+			allDB(100, 10), compacted}, 48, table.ActDefragment, 0xa1, ""},
+		{"48: a learner that is full of live data: a person", pairRing, []func(*Ring){pair,
+			alarm(table.AlarmNoSpace, 0xa1), db(0, 20, 20), db(1, 100, 99),
+			func(r *Ring) { r.Members[1].Quota = 20 }, compacted}, 48, table.ActWait, 0, "no-space"},
 		{"48: full of live data: a person", threeVoters, []func(*Ring){alarm(table.AlarmNoSpace, 0xa1), allDB(100, 99),
 			compacted}, 48, table.ActWait, 0, "no-space"},
 		{"49: fewer replicas are ordered than there are, and nobody was told to leave: it says so", threeVoters,

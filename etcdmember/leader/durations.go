@@ -45,3 +45,11 @@ const (
 	defragPause = 10 * time.Second
 	defragAgain = 10 * time.Minute
 )
+
+// A learner that is full is defragmented by its agent learnerPause after that is known, where there is something to
+// give back: a leader that still sends it the state has begun by then, and that goes first. After learnerPatience it is
+// tried without: a compaction is done within seconds, and may not be counted yet.
+const (
+	learnerPause    = 3 * time.Second
+	learnerPatience = 30 * time.Second
+)

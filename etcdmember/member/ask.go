@@ -66,3 +66,11 @@ func postHandOver(ctx context.Context, socket, path string) error {
 	}
 	return nil
 }
+
+// Defragment has the child give its database's free pages back, for as long as ctx lets it. Only a learner does.
+func Defragment(ctx context.Context, socket string) error {
+	if err := local.Call(ctx, socket, http.MethodPost, "/defragment", nil); err != nil {
+		return fmt.Errorf("defragment the member: %w", err)
+	}
+	return nil
+}

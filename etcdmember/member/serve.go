@@ -7,6 +7,7 @@ import (
 	"expvar"
 	"fmt"
 	"net/http"
+	"path/filepath"
 	"strconv"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -42,11 +43,37 @@ func serveStatus(socket string, e *embed.Etcd) (stop func(), err error) {
 		}
 		w.WriteHeader(http.StatusNoContent)
 	})
+	mux.HandleFunc("POST /defragment", func(w http.ResponseWriter, r *http.Request) {
+		if err := defragment(e); err != nil {
+			http.Error(w, err.Error(), http.StatusConflict)
+			return
+		}
+		w.WriteHeader(http.StatusNoContent)
+	})
 	stop, err = local.Serve(socket, mux)
 	if err != nil {
 		return nil, fmt.Errorf("listen for the agent: %w", err)
 	}
 	return stop, nil
+}
+
+// defragment is what etcd's maintenance service does, and refuses to learners. What a voter gives back is the leader's
+// business. The file that it makes must not replace one that the leader has just sent.
+func defragment(e *embed.Etcd) error {
+	if !memberStatus(e, false).Learner {
+		return errors.New("only a learner defragments itself")
+	}
+	// rafthttp receives the state as tmp*, and has it ready as *.snap.db (snap/db.go).
+	for _, pattern := range []string{"tmp*", "*.snap.db"} {
+		found, err := filepath.Glob(filepath.Join(e.Config().Dir, "member", "snap", pattern))
+		if err != nil {
+			return err
+		}
+		if len(found) > 0 {
+			return fmt.Errorf("the member is receiving the state: %s", found)
+		}
+	}
+	return e.Server.Backend().Defrag()
 }
 
 // handOver moves the leadership to a member, or, for 0, to the voter whose log is longest among those heard of

@@ -12,9 +12,12 @@ import (
 
 	"go.etcd.io/bbolt"
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+	clientv3 "go.etcd.io/etcd/client/v3"
 
+	"github.com/quorate/quorate/etcdmember/acts"
 	"github.com/quorate/quorate/etcdmember/datadir"
 	"github.com/quorate/quorate/etcdmember/etcdtest"
+	"github.com/quorate/quorate/etcdmember/leader"
 	"github.com/quorate/quorate/etcdmember/member"
 	"github.com/quorate/quorate/etcdmember/table"
 	"github.com/quorate/quorate/internal/realtest"
@@ -117,6 +120,57 @@ func TestAFullClusterHealsOnceThereIsHistoryToGiveUp(t *testing.T) {
 	r.history = 5 * time.Second
 	r.begin(pa, pb, pc)
 	c := r.client(pa)
+	r.fill(c)
+	r.cutAll(roomSteps)
+	r.await("all is cut", r.allCut)
+	r.hasRoom(c)
+}
+
+// etcd does not defragment a learner for another, and one that stays full raises the alarm again with the next write.
+func TestAFullPairHealsOnceThereIsHistoryToGiveUp(t *testing.T) {
+	realtest.OnlyInCases(t)
+	if !etcdtest.InOwnNetwork(t) {
+		return
+	}
+	r := newRing(t, pa, pb)
+	r.change = func(c *member.Config) { c.QuotaBytes = 6 << 20 }
+	r.history = 5 * time.Second
+	for _, a := range r.agents {
+		a.cluster.Replicas = 2
+		a.begin()
+	}
+	r.await("one votes, and the other is a learner", func() error { return r.voterCount(1, pa, pb) })
+	before, err := r.status(pa)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := r.client(r.leader())
+	r.fill(c)
+	r.await("all databases are full", func() error {
+		for p := range r.agents {
+			if s, err := r.status(p); err != nil || !leader.IsFull(s) {
+				return fmt.Errorf("%s: %+v, %w", p, s.Database, err)
+			}
+		}
+		return nil
+	})
+	r.cutAll(append(roomSteps, acts.StepDefragmentOwn))
+	r.await("all is cut", r.allCut)
+	r.hasRoom(c)
+	for p := range r.agents {
+		s, err := r.status(p)
+		if err != nil || s.Database.Bytes > 4<<20 {
+			t.Errorf("%s: %+v, %v", p, s.Database, err)
+		}
+		if !slices.EqualFunc(s.Members, before.Members, func(a, b table.Member) bool { return a.ID == b.ID }) {
+			t.Errorf("members %+v, before %+v", s.Members, before.Members)
+		}
+	}
+}
+
+// fill writes the same keys again and again until the quota is reached.
+func (r *ring) fill(c *clientv3.Client) {
+	r.t.Helper()
 	big := strings.Repeat("x", 100<<10)
 	writes := 0
 	r.await("the quota is reached", func() error {
@@ -131,10 +185,13 @@ func TestAFullClusterHealsOnceThereIsHistoryToGiveUp(t *testing.T) {
 		}
 		return errors.New("there is room")
 	})
-	r.cutAll(roomSteps)
-	r.await("writes go on", func() error { return r.put(c, "after", "x") })
-	r.await("no alarm is left", func() error {
-		if err := r.allCut(); err != nil {
+}
+
+// hasRoom: writes go on, and no alarm comes back.
+func (r *ring) hasRoom(c *clientv3.Client) {
+	r.t.Helper()
+	r.await("writes go on, and no alarm is left", func() error {
+		if err := r.put(c, "after", "x"); err != nil {
 			return err
 		}
 		for p := range r.agents {

@@ -261,7 +261,7 @@ func (r *ring) cutAt(s acts.Step, when acts.Moment, a *agent) {
 	hold.here(s, when)
 	switch {
 	case !wanted:
-	case s == acts.StepCompact || s == acts.StepDefragment:
+	case s == acts.StepCompact || s == acts.StepDefragment || s == acts.StepDefragmentOwn:
 		a.cut()
 		runtime.Goexit()
 	default:
