@@ -25,8 +25,9 @@ type keeper struct {
 	own   *ownMember
 	round *reconciler
 	marks marks
-	// leaves is Membership's.
+	// leaves is Membership's. leftAt is when the leader could last follow an order to leave.
 	leaves *atomic.Uint64
+	leftAt time.Time
 	// leader is the leader loop, which does nothing where this member does not lead.
 	leader *leaderLoop
 	// space does something only where this member is a learner.

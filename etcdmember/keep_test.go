@@ -450,12 +450,21 @@ func TestAMemberThatItsPeersDoNotConnectWithSaysSo(t *testing.T) {
 	}
 }
 
-// The order to leave is noted while another votes; what cannot be read, or a moment without a leader, takes it back no
-// more than it gives it.
+// answering are the answers of these places.
+func answering(places ...replica.Place) (out []table.Answer) {
+	for _, p := range places {
+		out = append(out, table.Answer{Place: p, Reach: table.ReachAnswers})
+	}
+	return out
+}
+
+// The order to leave is noted while the others that vote answer; what cannot be read, or a moment without a leader,
+// takes it back no more than it gives it.
 func TestAnOrderToLeaveIsNoted(t *testing.T) {
 	m, ms, k := kept(t)
 	alone := table.MemberStatus{MemberID: 1, Leader: 1, Members: []table.Member{{ID: 1}, {ID: 2, Learner: true}}}
-	two := table.MemberStatus{MemberID: 1, Leader: 2, Members: []table.Member{{ID: 1}, {ID: 2}}}
+	two := table.MemberStatus{MemberID: 1, Leader: 2, Members: []table.Member{{ID: 1},
+		{ID: 2, Name: pb.String() + ".102"}}}
 	leave := record.Order{Number: 1, Kind: record.OrderLeave, Place: &pa}
 	for n, c := range []struct {
 		change func()
@@ -481,9 +490,9 @@ func TestAnOrderToLeaveIsNoted(t *testing.T) {
 		}, two, 0},
 	} {
 		c.change()
-		if err := k.reconcile(t.Context(), c.status); err != nil {
-			t.Fatal(err)
-		}
+		f := k.round.observe(t.Context())
+		f.Answers = answering(pb)
+		k.noteLeaving(f, c.status)
 		if got := ms.OrderToLeave(); got != c.want {
 			t.Errorf("%d: ordered to leave by %d, want %d", n, got, c.want)
 		}
@@ -493,6 +502,42 @@ func TestAnOrderToLeaveIsNoted(t *testing.T) {
 	}
 	if v, _ := m.record.Copied(); v.Orders[0].Accepted == nil || v.Orders[0].Accepted.By != m.me.MemberName() {
 		t.Errorf("the order says %+v", v.Orders[0].Accepted)
+	}
+}
+
+// Of three voters one is down: who is ordered to leave would be missing, so the leader does not remove it, and it goes
+// on serving. Who stands aside already waits a minute for the others. A learner goes whoever answers.
+func TestAnOrderThatTheLeaderCannotFollowIsNotNoted(t *testing.T) {
+	_, ms, k := kept(t)
+	members := []table.Member{{ID: 1}, {ID: 2, Name: pb.String() + ".102"}, {ID: 3, Name: pc.String() + ".103"}}
+	learner := slices.Clone(members)
+	learner[0].Learner = true
+	f := k.round.observe(t.Context())
+	f.Record.Orders = []record.Order{{Number: 1, Kind: record.OrderLeave, Place: &pa}}
+	begin := f.Now
+	tcp := table.Answer{Place: pc, Reach: table.ReachTCP}
+	for n, c := range []struct {
+		after   time.Duration
+		members []table.Member
+		answers []table.Answer
+		want    uint64
+	}{
+		{0, members, answering(pb), 0},
+		{0, members, append(answering(pb), tcp), 0},
+		{0, learner, answering(pb), 1},
+		{0, members[:1], nil, 0},
+		{8 * time.Second, members, answering(pb, pc), 1},
+		{16 * time.Second, members, answering(pb), 1},
+		{67 * time.Second, members, answering(pb), 1},
+		{68 * time.Second, members, answering(pb), 0},
+		{76 * time.Second, members, answering(pb), 0},
+		{84 * time.Second, members, answering(pb, pc), 1},
+	} {
+		f.Now, f.Answers = begin.Add(c.after), c.answers
+		k.noteLeaving(f, table.MemberStatus{MemberID: 1, Leader: 2, Members: c.members})
+		if got := ms.OrderToLeave(); got != c.want {
+			t.Errorf("%d: ordered to leave by %d, want %d", n, got, c.want)
+		}
 	}
 }
 

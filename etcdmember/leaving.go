@@ -11,8 +11,8 @@ import (
 )
 
 // OrderToLeave is the order, not yet done, because of which this replica's member is removed soon: it leaves, or it is
-// the second of two and gives its vote up. The running member's last round found it; 0: there is none, or nobody else
-// could serve. It may be called at any time.
+// the second of two and gives its vote up. The running member's last round found it; 0: there is none, or it cannot be
+// followed now. It may be called at any time.
 func (m *Membership) OrderToLeave() uint64 { return m.leaves.Load() }
 
 // SayDrained says on that order that this replica serves nobody any more. etcd's leader waits for that for a while
@@ -30,8 +30,8 @@ func (k *keeper) noteLeaving(f table.Facts, s table.MemberStatus) {
 		return
 	}
 	n := uint64(0)
-	if o := h.Orders.Left(k.cfg.Me.Place); o != nil && o.Done == nil && anotherVotes(s) {
-		n = o.Number
+	if o := h.Orders.Left(k.cfg.Me.Place); o != nil && o.Done == nil {
+		n = k.toLeave(f, s, *o)
 	} else if o := h.ToCopy(s.Members); o != nil && s.Leader != s.MemberID {
 		n = k.toCopy(f, h, *o)
 	}
@@ -49,8 +49,42 @@ func (k *keeper) toCopy(f table.Facts, h table.History, o record.Order) uint64 {
 	return o.Number
 }
 
-// anotherVotes: there is a leader, so where there are two voters or more one of the others is in touch. The only voter
-// does not leave, and goes on serving.
+// toLeave is the order's number, if the leader can follow it: without this member the voters that answer would be a
+// quorum (leader, view.leave). Where they are none the replica goes on serving. One that stands aside already does that
+// only when it has been so for a while: an answer may be late.
+func (k *keeper) toLeave(f table.Facts, s table.MemberStatus, o record.Order) uint64 {
+	switch {
+	case goesWithout(f, s):
+		k.leftAt = f.Now
+		return o.Number
+	case k.leaves.Load() == o.Number && f.Now.Sub(k.leftAt) < leavesAnyway && anotherVotes(s):
+		return o.Number
+	}
+	return 0
+}
+
 func anotherVotes(s table.MemberStatus) bool {
 	return slices.ContainsFunc(s.Members, func(m table.Member) bool { return !m.Learner && m.ID != s.MemberID })
+}
+
+// goesWithout: there is a leader, so a learner can go where another member votes. A voter leaves a quorum behind, which
+// the only one cannot.
+func goesWithout(f table.Facts, s table.MemberStatus) bool {
+	voters, answer := 0, 0
+	for _, m := range s.Members {
+		switch {
+		case m.ID == s.MemberID && m.Learner:
+			return true
+		case m.ID == s.MemberID || m.Learner:
+			continue
+		}
+		voters++
+		place, _, ok := table.ParseMemberName(m.Name)
+		if ok && slices.ContainsFunc(f.Answers, func(a table.Answer) bool {
+			return a.Place == place && a.Reach >= table.ReachAnswers
+		}) {
+			answer++
+		}
+	}
+	return voters > 0 && answer >= table.QuorumOf(voters)
 }
