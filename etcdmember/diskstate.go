@@ -158,7 +158,9 @@ func (d *diskState) withEnd(found table.Directory) table.Directory {
 // runningDirectory is what the running member says of itself.
 func (d *diskState) runningDirectory(ctx context.Context) table.Directory {
 	said := table.Directory{Running: true, Exists: true, MemberID: d.agent.File.MemberID}
-	if s, err := d.own.Status(ctx); err == nil {
+	s, err := d.own.Status(ctx)
+	said.Silent = err != nil && ctx.Err() == nil
+	if err == nil {
 		said.MemberID, said.ClusterID, said.Term, said.Commit = s.MemberID, s.ClusterID, s.Term, s.Committed
 		said.Leaderless = s.MemberID != 0 && s.Leader == 0
 		for _, e := range s.Members {
@@ -169,7 +171,7 @@ func (d *diskState) runningDirectory(ctx context.Context) table.Directory {
 			}
 		}
 	}
-	_, err := os.Stat(filepath.Join(d.cfg.dir().Etcd(), datadir.Marker))
+	_, err = os.Stat(filepath.Join(d.cfg.dir().Etcd(), datadir.Marker))
 	said.Marker = err == nil
 	return said.AsRead(d.former)
 }

@@ -2,6 +2,7 @@ package table
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/quorate/quorate/internal/record"
 )
@@ -18,9 +19,12 @@ func Classify(f Facts) Observation {
 		StartAnyway: f.StartAnyway,
 		Alone:       f.Alone >= QuorumPatience,
 		Unheard:     f.Unheard >= QuorumPatience,
-		Tries:       f.Tries,
-		LastWords:   f.Directory.End.Text,
-		Room:        f.Room,
+		Silent:      f.Directory.Running && f.Directory.Silent,
+		OnlyVoter: f.Directory.Running && slices.Equal(f.Directory.Voters,
+			[]record.MemberID{f.Directory.MemberID}),
+		Tries:     f.Tries,
+		LastWords: f.Directory.End.Text,
+		Room:      f.Room,
 	}
 	if !f.Directory.Running {
 		o.Unusable = f.Directory.End.Unusable()

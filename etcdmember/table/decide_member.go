@@ -134,6 +134,13 @@ func doKeep(o Observation, _ time.Time) Plan {
 // waitForPeers says of a plan that leaves the running member alone what the member lacks to serve.
 func (o Observation) waitForPeers(p Plan) Plan {
 	switch keeps := p.Act == ActKeep && p.Blocked == nil; {
+	case keeps && o.Alone && o.Silent:
+		return p.Waiting(WaitEtcdStarts, "etcd was started, and does not answer this agent yet: it opens its log and "+
+			"its database, or it ends each time.",
+			"A database of gigabytes is open within a minute. If this goes on, the end of etcd's log says why.")
+	case keeps && o.Alone && o.OnlyVoter:
+		return p.Waiting(WaitNoQuorum, "this member is the only voter, and serves nobody: nothing can be written.",
+			"The end of etcd's log says why: most often its disk is slow or full.")
 	case keeps && o.Alone:
 		return p.Waiting(WaitNoQuorum, "this member runs, and no majority of the voters answers it: nothing can be "+
 			"written.",

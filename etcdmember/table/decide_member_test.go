@@ -338,6 +338,11 @@ var memberCases = []rowCase{
 	{"running without a quorum for longer", from(three, running, func(f *Facts) {
 		f.Answers, f.Alone = nil, QuorumPatience
 	}), RowRunning, ActKeep, "no-quorum"},
+	{"running, and nobody can know of a quorum while it opens its database", from(three, running, func(f *Facts) {
+		f.Answers, f.Alone, f.Directory.Silent = nil, QuorumPatience, true
+	}), RowRunning, ActKeep, "etcd-starts"},
+	{"running, and silent beside a quorum", from(three, running, func(f *Facts) { f.Directory.Silent = true }), RowRunning,
+		ActKeep, ""},
 	{"running beside a quorum, and it may be an election", from(three, running, func(f *Facts) {
 		f.Directory.Leaderless, f.Unheard = true, QuorumPatience-1
 	}), RowRunning, ActKeep, ""},
@@ -489,3 +494,16 @@ func TestRow22RemembersWhatWasReadOfARunningMember(t *testing.T) {
 }
 
 func decided(f Facts) Plan { return Decide(f.Now, Classify(f)) }
+
+// A lone voter has no others that could be started or lost.
+func TestTheOnlyVoterIsNotToldOfOthers(t *testing.T) {
+	f := three()
+	running(&f)
+	f.Answers, f.Alone = nil, QuorumPatience
+	f.Directory.MemberID, f.Directory.Voters = 0xa1, []record.MemberID{0xa1}
+	p := Decide(f.Now, Classify(f))
+	if p.Blocked == nil || p.Blocked.Name != WaitNoQuorum || !strings.Contains(p.Blocked.Reason, "only voter") ||
+		strings.Contains(p.Blocked.Reason+p.Blocked.Next, "replica") {
+		t.Errorf("it waits for %+v", p.Blocked)
+	}
+}

@@ -79,8 +79,9 @@ type DiskFacts struct {
 type Directory struct {
 	// Running: the own etcd child has the directory open.
 	Running bool
-	// Leaderless: it runs, and says that it hears of no leader.
-	Leaderless bool
+	// Leaderless: it runs, and says that it hears of no leader. Silent: it says nothing, because etcd has not opened
+	// its log and its database yet.
+	Leaderless, Silent bool
 	// Exists says that there is a directory with anything in it. An empty one counts as absent.
 	Exists bool
 	// Marker says that a seed or a restore finished building it.

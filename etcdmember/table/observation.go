@@ -97,8 +97,8 @@ type Observation struct {
 	StartAnyway bool
 
 	// Alone: the running member has had no quorum for longer than an election. Unheard: it has heard of no leader for
-	// so long, while there was a quorum.
-	Alone, Unheard bool
+	// so long, while there was a quorum. Silent: it says nothing (Directory.Silent). OnlyVoter: nobody else votes.
+	Alone, Unheard, Silent, OnlyVoter bool
 	// Unusable is what etcd has said each time it ended, one soon after the other, and what only the directory can be
 	// the cause of; empty: it has not.
 	Unusable string

@@ -37,6 +37,7 @@ const (
 // Of a quorum that is lost, and of the restore that follows.
 const (
 	WaitNoQuorum             = "no-quorum"
+	WaitEtcdStarts           = "etcd-starts"
 	WaitRestoreOffered       = "restore-offered"
 	WaitSurvivorWaitsForDisk = "survivor-waits-for-disk"
 	WaitSurvivorsNotEnough   = "survivors-not-enough"

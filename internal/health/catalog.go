@@ -59,7 +59,7 @@ var (
 	badKeys  = join(oldKeys, []string{CertificateExpires})
 	noRecord = []string{"record-lost", "record-rolled-back", "record-unreadable"}
 	absent   = []string{VMMissing, VMNotRunning, ReplicaIsStopped, ReplicaNotHeard, ReplicaHasNoReport}
-	apart    = []string{"peers-do-not-connect", ReplicaIsCutOff, EtcdEnded}
+	apart    = []string{"peers-do-not-connect", ReplicaIsCutOff, EtcdEnded, "etcd-starts"}
 	// How an epoch ends, and what keeps etcd from having a leader.
 	restoring  = []string{"restore-unfit", "source-gone", "restore-waits"}
 	ending     = join(restoring, []string{"epoch-closed"})
@@ -134,9 +134,10 @@ var catalog = []entry{
 	{name: "step-failed", level: Warn, here: join(badDisk, noRecord, badKeys), anywhere: absent},
 	{name: EtcdEnded, level: Warn, here: join(badDisk, badPlace, []string{"agent-crash-looping", "needed-but-broken",
 		"etcd-does-not-stay-up"})},
+	{name: "etcd-starts", level: Warn, here: join(badDisk, badPlace, badMember, []string{EtcdEnded})},
 	// Where etcd has just been started once more, it is not yet heard of either.
 	{name: ReplicaIsCutOff, level: Warn, here: []string{"peers-do-not-connect", "no-room", "needed-but-broken",
-		"etcd-does-not-stay-up"}},
+		"etcd-does-not-stay-up", "etcd-starts"}},
 	// An end, and the quorum.
 	{name: "restore-unfit", level: Broken},
 	{name: "source-gone", level: Broken},
@@ -155,7 +156,7 @@ var catalog = []entry{
 	{name: "learner-other-version", level: Warn},
 	{name: "learner-not-ready", level: Note, anywhere: join(absent, apart)},
 	// The control plane.
-	{name: "component-not-ready", level: Warn, here: join(badDisk, badKeys, []string{"program-unusable"}),
+	{name: "component-not-ready", level: Warn, here: join(badDisk, badKeys, []string{"program-unusable", "etcd-starts"}),
 		anywhere: join(noVotes, badData)},
 	{name: "control-plane-not-fitted", level: Warn, here: join(badDisk, badKeys, []string{"program-unusable"})},
 	{name: ComponentDown, level: Warn, here: join(badDisk, badKeys, apart, badMember, []string{"program-unusable",
