@@ -2,7 +2,6 @@ package election
 
 import (
 	"context"
-	"errors"
 	"log/slog"
 	"sync"
 	"time"
@@ -50,17 +49,15 @@ type Election struct {
 	cfg   Config
 	yield chan yielded
 
-	mu   sync.Mutex
-	term *term // nil: the Lease is not held
+	mu    sync.Mutex
+	term  *term     // nil: the Lease is not held
+	aside time.Time // until then another replica can try
 }
 
-// yielded is a term that ends so that another replica can try.
-type yielded struct {
-	why   string
-	aside time.Duration
-}
+// yielded is why a term ends so that another replica can try.
+type yielded string
 
-func (y yielded) Error() string { return y.why }
+func (y yielded) Error() string { return string(y) }
 
 // New returns an election that has not begun.
 func New(cfg Config) *Election {
@@ -71,12 +68,25 @@ func New(cfg Config) *Election {
 	return &Election{cfg: cfg, yield: make(chan yielded, 1)}
 }
 
-// Yield ends the term, so that another replica can take the Lease. This one does not try to for a while.
+// Yield ends the term, so that another replica can take the Lease. This one does not try to for a while, also where it
+// does not hold it.
 func (e *Election) Yield(why string, aside time.Duration) {
+	e.mu.Lock()
+	if until := time.Now().Add(aside); until.After(e.aside) {
+		e.aside = until
+	}
+	e.mu.Unlock()
 	select {
-	case e.yield <- yielded{why, aside}:
+	case e.yield <- yielded(why):
 	default: // it yields already
 	}
+}
+
+// standsAside is for how long still.
+func (e *Election) standsAside() time.Duration {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return time.Until(e.aside)
 }
 
 // Held says whether something may be started under the Lease now.
@@ -97,15 +107,20 @@ func (e *Election) Begin(start func() error) error {
 // Run stands for election again and again until ctx is done. It returns once nothing runs under the Lease any more.
 func (e *Election) Run(ctx context.Context) {
 	for ctx.Err() == nil {
-		var y yielded
-		if errors.As(e.stand(ctx), &y) {
-			_ = backoff.Sleep(ctx, y.aside)
+		select {
+		case <-e.yield: // it counts by the time that it has set
+		default:
 		}
+		if left := e.standsAside(); left > 0 {
+			_ = backoff.Sleep(ctx, left)
+			continue
+		}
+		e.stand(ctx)
 	}
 }
 
-// stand tries to take the Lease and leads with it, once. It returns why that ended.
-func (e *Election) stand(ctx context.Context) (why error) {
+// stand tries to take the Lease and leads with it, once.
+func (e *Election) stand(ctx context.Context) {
 	l := newLock(e.cfg.Lock, e.cfg.Now, e.cfg.Times.RetryPeriod)
 	t := &term{times: termTimes(e.cfg.Times), lock: l, now: e.cfg.Now, newAlarm: e.cfg.newAlarm}
 	// The elector goes on while what runs under the Lease is stopped: others must not take it meanwhile.
@@ -134,15 +149,15 @@ func (e *Election) stand(ctx context.Context) (why error) {
 	select {
 	case <-ctx.Done():
 	case <-took:
-		why, gone = e.lead(ctx, t, gaveUp, stopElecting)
+		gone = e.lead(ctx, t, gaveUp, stopElecting)
 	case <-gaveUp:
+	case <-e.yield:
 	}
 	stopElecting()
 	<-gaveUp
 	if _, held, lost := l.state(); held && !lost && gone {
 		e.release(context.WithoutCancel(ctx), l)
 	}
-	return why
 }
 
 // termTimes are those of a holder that writes the Lease once a renewPeriod.
@@ -152,25 +167,20 @@ func termTimes(of replica.ElectionTimes) lease.Times {
 
 // lead is one term, from the Lease that was taken to the end of all that ran under it. inTime is false where that did
 // not end although it was killed: the Lease ran out meanwhile, and nothing was left to give back.
-func (e *Election) lead(ctx context.Context, t *term, gaveUp <-chan struct{}, stopElecting func()) (why error,
-	inTime bool) {
+func (e *Election) lead(ctx context.Context, t *term, gaveUp <-chan struct{}, stopElecting func()) (inTime bool) {
 	e.cfg.Log.Info("took the lease", "lease", t.lock.Describe())
-	select {
-	case <-e.yield: // of a former term
-	default:
-	}
 	leading, end := context.WithCancel(ctx)
 	var work sync.WaitGroup
 	e.hold(t)
 	work.Go(func() { e.cfg.Lead(leading) })
-	why = t.watch(ctx, gaveUp, e.yield)
+	why := t.watch(ctx, gaveUp, e.yield)
 	t.end()
 	e.hold(nil)
 	end()
 	e.cfg.Log.Info("stops what runs under the lease", "lease", t.lock.Describe(), "reason", why.Error())
 	inTime = t.stopAll(e.cfg.Stop, stopElecting)
 	work.Wait()
-	return why, inTime
+	return inTime
 }
 
 func (e *Election) hold(t *term) {

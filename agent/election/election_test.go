@@ -91,7 +91,11 @@ func TestAnIdleElectionCostsLittle(t *testing.T) {
 				if c == all[0] {
 					most = turns/2 + 2
 				}
-				count("reads of "+c.name, c.reads, 2)
+				reads := 3 // two to begin with, and rarely one where tries fall badly
+				if behind >= renewPeriod(fast.RetryPeriod) {
+					reads = turns / 8 // what it has read may be newer than what its memory shows for two periods
+				}
+				count("reads of "+c.name, c.reads, reads)
 				count("writes of "+c.name, c.written, most)
 				w.mu.Unlock()
 			}
@@ -477,6 +481,49 @@ func TestAReplicaYields(t *testing.T) {
 		a.e.Yield("its component is not ready", time.Minute)
 		w.until("b works", 5*time.Second, func() bool { return w.worker() == "b" })
 		w.end(a, b)
+	})
+}
+
+// Also a replica that does not hold the Lease stands aside when it is told to: it does not take it from the one that
+// leaves, nor right after.
+func TestAStandbyThatYieldsDoesNotTakeTheLease(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		a := w.candidate("a").run()
+		w.until("a works", 5*time.Second, func() bool { return w.worker() == "a" })
+		b := w.candidate("b").run()
+		time.Sleep(10 * time.Second)
+		b.e.Yield("it leaves", time.Minute)
+		w.end(a)
+		for range 58 {
+			time.Sleep(time.Second)
+			if b.e.Held() {
+				t.Fatal("a standby that was told to stand aside takes the lease")
+			}
+		}
+		w.until("it stands again", 10*time.Second, func() bool { return w.worker() == "b" })
+		w.end(b)
+	})
+}
+
+// A word of the term before the last ends no later one.
+func TestWhatEndedATermEndsNoOther(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		a := w.candidate("a").run()
+		w.until("a works", 5*time.Second, func() bool { return w.worker() == "a" })
+		for range 5 { // the second is said while the term ends
+			a.e.Yield("for a test", time.Second)
+			time.Sleep(time.Millisecond)
+		}
+		w.until("a works again", 10*time.Second, func() bool { return w.worker() == "a" })
+		for range 30 {
+			time.Sleep(time.Second)
+			if !a.e.Held() {
+				t.Fatal("a former word ends this term")
+			}
+		}
+		w.end(a)
 	})
 }
 
