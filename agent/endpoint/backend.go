@@ -65,8 +65,8 @@ type Backend struct {
 	balancer Balancer // nil until the document is known, and where there is none
 	// group is what this VM was last found in or attached to; empty: it was not.
 	group string
-	// out: this VM was taken out on purpose, and stays so until it returns.
-	out bool
+	// out is how many want this VM out on purpose: it stays so until all have said that it returns.
+	out int
 }
 
 // NewBackend is a VM of which nothing is known yet.
@@ -95,18 +95,18 @@ func (p *Backend) known() (b Balancer, group string) {
 	return p.balancer, p.group
 }
 
-// stays notes whether this VM stays out on purpose.
-func (p *Backend) stays(out bool) {
+// wantedOut notes one more who wants this VM out, or one less.
+func (p *Backend) wantedOut(by int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.out = out
+	p.out += by
 }
 
 // isOut says whether this VM stays out on purpose.
 func (p *Backend) isOut() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.out
+	return p.out > 0
 }
 
 // alone makes one call, once no other is under way.
@@ -200,10 +200,11 @@ func (p *Backend) attach(ctx context.Context, b Balancer, wanted Group) bool {
 }
 
 // Leave begins to take this VM out of the load balancer before what serves its clients stops, and keeps it out until
-// Return. wanted is the group that the document names now; nothing: none. wait returns so long after the detachment,
-// and after limit in any case: the health check does it then.
+// Return was called as often: a replica may leave for good while a restart is under way. wanted is the group that the
+// document names now; nothing: none. wait returns so long after the detachment, and after limit in any case: the health
+// check does it then.
 func (p *Backend) Leave(ctx context.Context, wanted string, limit time.Duration) (wait func(settle time.Duration)) {
-	p.stays(true)
+	p.wantedOut(1)
 	balancer, group := p.known()
 	// A former agent may have attached it, and this one may not have got as far.
 	group = cmp.Or(wanted, group)
@@ -231,5 +232,5 @@ func (p *Backend) Leave(ctx context.Context, wanted string, limit time.Duration)
 	}
 }
 
-// Return lets Run attach this VM again once its apiserver is ready.
-func (p *Backend) Return() { p.stays(false) }
+// Return takes one Leave back. After the last Run attaches this VM again once its apiserver is ready.
+func (p *Backend) Return() { p.wantedOut(-1) }

@@ -302,6 +302,27 @@ func TestAVMThatWasTakenOutStaysOutUntilItReturns(t *testing.T) {
 	})
 }
 
+// A restart of the apiserver that ends does not bring a VM back that leaves for another reason meanwhile.
+func TestAVMStaysOutUntilAllWantItBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newKept(t)
+		b.set(true)
+		b.backend.Leave(t.Context(), "demo", time.Minute)(0)
+		b.backend.Leave(t.Context(), "demo", time.Minute)(0)
+		b.took()
+		b.backend.Return()
+		time.Sleep(10 * time.Minute)
+		if got := b.took(); len(got) > 0 || b.attached {
+			t.Errorf("one of two wants it back: %q", got)
+		}
+		b.backend.Return()
+		time.Sleep(time.Minute)
+		if !b.attached {
+			t.Error("all want it back")
+		}
+	})
+}
+
 // An attachment that takes long ends before the detachment begins, and is not made again.
 func TestADetachmentComesAfterTheAttachmentThatIsUnderWay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
