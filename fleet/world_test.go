@@ -77,7 +77,17 @@ type rules struct {
 	dropDisks bool
 	// onDemand: the load balancer is made on demand, and its parts may go.
 	onDemand bool
+	// begun is what another command has begun of a further replica.
+	begun begun
 }
+
+type begun int
+
+const (
+	nothingBegun begun = iota
+	begunDisk          // and has no VM
+	begunVM            // which never joins
+)
 
 type vm struct {
 	gce.FleetVM

@@ -12,8 +12,10 @@ func newAdd() *cobra.Command {
 	cmd := &cobra.Command{Use: "add [NAME]", Short: "Add a master: a VM with a data disk, which joins the cluster",
 		Args: atMost("NAME"),
 		Long: `Add a master: a VM with a data disk, made as the document's section gce says. It waits until the master is a
-member and ready; of three and more it votes then. Without NAME a name is drawn. One that was begun before and has not
-joined is gone on with.` + checkText + planText,
+member and ready; of three and more it votes then. Without NAME a name is drawn.
+
+One that was begun before and has not joined is gone on with, also where a data disk is all there is of it: 'quorate
+remove NAME --delete-disk' deletes that. --zone makes one elsewhere, as where a zone has no VM of the type.` + checkText + planText,
 		Example: `  quorate add --config cluster.yaml --zone us-central1-f`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			w.Kind, w.Name = plan.Add, first(args)

@@ -23,6 +23,9 @@ The bucket, the key, the service account with its permissions, and an external a
 cluster, and who may do what is the project's owner to say. What has a name that is needed, and differs, is refused and
 never changed.
 
+Where a zone has no VM of the type, run it again with --zone for each of the others. A data disk that it has made in the
+zone left out is kept; the plan says so, and how it is deleted.
+
 At its end kubectl works here: an administrator's kubeconfig is put into the first file of $KUBECONFIG, or ~/.kube/config,
 under the cluster's name. The current context stays, unless --use is given. It says how to take that back.` +
 			checkText + planText,

@@ -15,7 +15,10 @@ func newRemove() *cobra.Command {
 		Long: `Remove a master by its name, or any of a zone: rather one that is not well, and etcd's leader last. Its member
 leaves by an order that etcd's leader carries out, while the others are a quorum without it. Then its VM is deleted.
 
-Its data disk is kept, unless --delete-disk is given. A VM that is away, or gone, is removed without its help.` +
+Its data disk is kept, unless --delete-disk is given. A VM that is away, or gone, is removed without its help.
+
+One that never joined may be no more than a data disk. It is named as a master is, and --delete-disk deletes it; --zone
+with --delete-disk may mean it, too. With a disk that is kept the next 'quorate add' in its zone goes on.` +
 			planText,
 		Example: `  quorate remove prod-1-master-x7k2 --config cluster.yaml
   quorate remove --zone us-central1-b --config cluster.yaml`,

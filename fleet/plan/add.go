@@ -29,6 +29,7 @@ func (b *builder) add(p replica.Place) error {
 	b.makeReplica(p, "")
 	b.awaitJoined(p)
 	b.warnOf(then)
+	b.warnOfDisksAlone()
 	return b.serveBy(then)
 }
 
@@ -129,6 +130,7 @@ func (b *builder) create() error {
 		b.awaitHealthy(p)
 	}
 	b.warnOf(b.Places)
+	b.warnOfDisksAlone()
 	return b.serveBy(b.stayingOf(b.Places))
 }
 

@@ -1,6 +1,7 @@
 package plan_test
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -32,6 +33,13 @@ func made(k int) func(*plan.Inventory) {
 	return func(i *plan.Inventory) { i.Disks[k].Replica = place(k).Name }
 }
 
+// begunDisk is the data disk of a replica that was begun, and that got no VM.
+func begunDisk(name, zone string) func(*plan.Inventory) {
+	return func(i *plan.Inventory) {
+		i.Disks = append(i.Disks, plan.Disk{Zone: zone, Name: name + "-data", ID: "300", Replica: name})
+	}
+}
+
 func notReady(k int) func(*plan.Inventory) {
 	return func(i *plan.Inventory) { i.Members.List[k].Ready = false }
 }
@@ -56,6 +64,12 @@ func TestPlansWhereMoreIsAmiss(t *testing.T) {
 	image := func(w *plan.Wish) { w.Image = "image-2" }
 	named := func(name string) func(*plan.Wish) { return func(w *plan.Wish) { w.Name = name } }
 	zone := func(z string) func(*plan.Wish) { return func(w *plan.Wish) { w.Zone = z } }
+	but := func(z string) func(*plan.Wish) {
+		return func(w *plan.Wish) {
+			w.Zones = slices.DeleteFunc(slices.Clone(zones), func(o string) bool { return o == z })
+		}
+	}
+	keep := func(w *plan.Wish) { w.DropDisk = false }
 	inPlace := func(w *plan.Wish) { w.InPlace = true }
 	again := func(w *plan.Wish) { w.InPlace, w.Again = true, true }
 	newImage := func(i *plan.Inventory) { i.VMs[1].Image = "image-2" }
@@ -111,6 +125,27 @@ func TestPlansWhereMoreIsAmiss(t *testing.T) {
 		{"remove one that has never been a member: no order can name it", 3,
 			changes{stranger("prod-1-zz", zones[1])}, plan.Remove, wishes{named("prod-1-zz")},
 			"delete-vm prod-1-zz 190; delete-disk 290"},
+		{"remove goes on with the disk of one that has never been a member", 3, changes{begunDisk("prod-1-zz", zones[1])},
+			plan.Remove, wishes{named("prod-1-zz")}, "delete-disk 300"},
+		{"remove takes the number back that was ordered for one without a VM", 3,
+			changes{begunDisk("prod-1-zz", zones[1]), ordered(4)}, plan.Remove, wishes{named("us-central1-b.prod-1-zz")},
+			"order-replicas 3; delete-disk 300"},
+		{"remove keeps the disk of one without a VM", 3, changes{begunDisk("prod-1-zz", zones[1])}, plan.Remove,
+			wishes{named("prod-1-zz"), keep}, ""},
+		{"remove of a zone goes on with a disk that is to go", 3, changes{begunDisk("prod-1-zz", zones[1])}, plan.Remove,
+			wishes{zone(zones[1])}, "delete-disk 300"},
+		{"remove of a zone does not mean a disk that is kept", 3, changes{begunDisk("prod-1-zz", zones[1])}, plan.Remove,
+			wishes{zone(zones[1]), keep}, "order-leave master-b; await-left master-b; order-replicas 2; delete-vm master-b 101"},
+		{"remove takes no disk that a command did not make for its name", 3, changes{func(i *plan.Inventory) {
+			i.Disks = append(i.Disks, plan.Disk{Zone: zones[1], Name: "prod-1-zz-data", ID: "300"})
+		}}, plan.Remove, wishes{named("prod-1-zz")}, plan.NoSuchReplica},
+		{"remove takes no disk that a VM has which is not listed", 3, changes{begunDisk("prod-1-zz", zones[1]),
+			func(i *plan.Inventory) { i.Disks[3].User = "prod-1-zz" }}, plan.Remove, wishes{named("prod-1-zz")}, ""},
+		{"remove takes one whose disk the record knows out by order, though its VM is gone", 3,
+			changes{away(1), gone(1), made(1)}, plan.Remove, wishes{named("master-b")},
+			"order-leave master-b; await-left master-b; order-replicas 2; delete-disk 201"},
+		{"replace does not mean a disk alone", 3, changes{begunDisk("prod-1-zz", zones[1])}, plan.Replace,
+			wishes{named("prod-1-zz")}, plan.NoSuchReplica},
 		{"remove by ZONE.NAME", 3, nil, plan.Remove, wishes{named(place(1).String())},
 			"order-leave master-b; await-left master-b; order-replicas 2; delete-vm master-b 101; delete-disk 201"},
 		{"remove by a name that two have", 3, changes{stranger("master-b", zones[2])}, plan.Remove,
@@ -170,6 +205,13 @@ func TestPlansWhereMoreIsAmiss(t *testing.T) {
 
 		{"create goes on with those that are there", 2, changes{ordered(3), made(0), made(1)}, plan.Create, nil,
 			"create-disk us-central1-c.prod-1-x1; create-vm prod-1-x1; await-joined master-b; await-joined prod-1-x1"},
+		{"create goes on with a disk that was begun", 2, changes{ordered(3), begunDisk("prod-1-zz", zones[2])}, plan.Create,
+			nil, "create-vm prod-1-zz; await-joined master-b; await-joined prod-1-zz"},
+		{"create in other zones leaves a disk alone that was begun", 2,
+			changes{ordered(3), begunDisk("prod-1-zz", zones[2])}, plan.Create, wishes{but(zones[2])},
+			"create-disk us-central1-a.prod-1-x1; create-vm prod-1-x1; await-joined master-b; await-joined prod-1-x1"},
+		{"create makes no more than are wanted of what was begun", 3, changes{begunDisk("prod-1-zz", zones[2])},
+			plan.Create, nil, ""},
 		{"create where one has no VM any more", 3, changes{away(1), gone(1)}, plan.Create, nil, plan.ReplicaIsNotDone},
 		{"create where one is away", 3, changes{away(1)}, plan.Create, nil, plan.NotWell},
 		{"create where one is on its way out", 3, changes{leaves(1, false)}, plan.Create, nil, plan.OrderedOut},
@@ -219,6 +261,34 @@ func TestPlansWarn(t *testing.T) {
 			[]string{"Its data disk master-b-data in us-central1-b is kept.", "The certificates of master-b"}},
 		{"nothing is left to do", 3, func(i *plan.Inventory) { left(1)(i); gone(1)(i); noDisk(1)(i); ordered(2)(i) },
 			plan.Wish{Kind: plan.Remove, Name: "master-b"}, nil},
+		{"one that never joined goes, and its disk is kept", 3, stranger("prod-1-zz", zones[1]),
+			plan.Wish{Kind: plan.Remove, Name: "prod-1-zz"},
+			[]string{"Its data disk prod-1-zz-data in us-central1-b is kept, and the next 'quorate add' there goes on with " +
+				"it. 'quorate remove us-central1-b.prod-1-zz --delete-disk' deletes it; 'quorate add NAME' makes another.",
+				"The certificates of prod-1-zz"}},
+		{"one that never joined has no VM any more", 3, begunDisk("prod-1-zz", zones[1]),
+			plan.Wish{Kind: plan.Remove, Name: "prod-1-zz"},
+			[]string{"Its data disk prod-1-zz-data in us-central1-b is kept, and the next 'quorate add' there"}},
+		{"one that was begun for a replacement has no VM", 3, func(i *plan.Inventory) {
+			begunDisk("prod-1-zz", zones[1])(i)
+			i.Disks[3].Replaces = "101"
+		}, plan.Wish{Kind: plan.Remove, Name: "prod-1-zz"},
+			[]string{"Its data disk prod-1-zz-data in us-central1-b is kept, and the same 'quorate replace' goes on"}},
+		{"the disk that is to go has another VM", 3, func(i *plan.Inventory) {
+			begunDisk("prod-1-zz", zones[1])(i)
+			i.Disks[3].User = "rescue"
+		}, plan.Wish{Kind: plan.Remove, Name: "prod-1-zz", DropDisk: true},
+			[]string{"Its data disk prod-1-zz-data in us-central1-b is kept: VM rescue has it."}},
+		{"one was begun in another zone than those of create", 3, begunDisk("prod-1-zz", "us-central1-f"),
+			plan.Wish{Kind: plan.Create, Count: 3},
+			[]string{"Data disk prod-1-zz-data in us-central1-f is kept: prod-1-zz was begun with it, and has no VM. " +
+				"'quorate add --zone us-central1-f' goes on with it; " +
+				"'quorate remove us-central1-f.prod-1-zz --delete-disk' deletes it."}},
+		{"one was begun in another zone than that of add", 3, begunDisk("prod-1-zz", zones[1]),
+			plan.Wish{Kind: plan.Add, Zone: zones[2]},
+			[]string{"4 replicas survive", "Data disk prod-1-zz-data in us-central1-b is kept"}},
+		{"add goes on with the disk that was begun", 3, begunDisk("prod-1-zz", zones[1]), plan.Wish{Kind: plan.Add},
+			[]string{"4 replicas survive"}},
 		{"the same disk", 3, nil, plan.Wish{Kind: plan.Replace, Name: "master-b", InPlace: true}, nil},
 		{"another disk", 3, nil, plan.Wish{Kind: plan.Replace, Name: "master-b", InPlace: true, NewDisk: true},
 			[]string{"The former data disk of master-b, master-b-data in us-central1-b, is kept."}},
@@ -240,6 +310,31 @@ func TestPlansWarn(t *testing.T) {
 		p, err := plan.Make(w, i)
 		if err != nil || !slices.EqualFunc(p.Warnings, tc.want, strings.HasPrefix) {
 			t.Errorf("%s: %v, warns %q", tc.name, err, p.Warnings)
+		}
+	}
+}
+
+// A removal that meant a disk alone takes nobody who has come to it: neither by order, nor the VM, nor the disk.
+func TestADiskAloneIsLeftToWhoHasComeToIt(t *testing.T) {
+	i := wellOff(3)
+	begunDisk("prod-1-zz", zones[1])(&i)
+	w, err := plan.Resolve(plan.Wish{Kind: plan.Remove, Name: "prod-1-zz", DropDisk: true}, i)
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := replica.Place{Zone: zones[1], Name: "prod-1-zz"}
+	for name, comes := range map[string]func(*plan.Inventory){
+		"a VM":          func(i *plan.Inventory) { i.VMs = append(i.VMs, plan.VM{Place: at, InstanceID: "190"}) },
+		"an agent":      func(i *plan.Inventory) { i.Record.Replicas = append(i.Record.Replicas, plan.Incarnation{Place: at}) },
+		"a member away": func(i *plan.Inventory) { i.Members.List = append(i.Members.List, plan.Member{Place: at}) },
+	} {
+		i := wellOff(3)
+		begunDisk("prod-1-zz", zones[1])(&i)
+		comes(&i)
+		p, err := plan.Make(w, i)
+		var r *plan.Refusal
+		if !errors.As(err, &r) || r.Name != plan.AnotherUnderWay {
+			t.Errorf("%s: planned %+v, %v", name, p.Steps, err)
 		}
 	}
 }

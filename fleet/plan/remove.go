@@ -9,6 +9,9 @@ const drains = "Those connected to it reconnect: it closes their requests and wa
 // has left; a VM that has the endpoint's address gives it up before.
 func (b *builder) remove() error {
 	p, stay := b.Place, b.staying(b.Place)
+	if err := b.stillAlone(p); err != nil {
+		return err
+	}
 	if !b.holder.rule {
 		if err := b.serveBy(stay); err != nil {
 			return err
@@ -27,7 +30,9 @@ func (b *builder) remove() error {
 	b.deleteOld(p)
 	if len(b.plan.Steps) > 0 {
 		b.warnOf(b.staying(p))
-		b.warn("The certificates of %s are valid until they expire, at most 90 days from now.", p.Name)
+		if b.InstanceID != "" {
+			b.warn("The certificates of %s are valid until they expire, at most 90 days from now.", p.Name)
+		}
 	}
 	return nil
 }
@@ -94,9 +99,11 @@ func (b *builder) deleteOld(p replica.Place) {
 	switch {
 	case !left:
 	case !b.DropDisk:
-		b.warn("Its data disk %s in %s is kept.", d.Name, d.Zone)
+		b.warnOfKept(p, d)
 	case d.User == "" || there && d.User == p.Name && v.InstanceID == b.InstanceID:
 		b.deleteDisk(p, d)
+	default:
+		b.warn("Its data disk %s in %s is kept: VM %s has it.", d.Name, d.Zone, d.User)
 	}
 }
 

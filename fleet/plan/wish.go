@@ -51,7 +51,8 @@ type Wish struct {
 	// Place is who is removed or replaced; New is who is added; Places are all that Create makes, or finds.
 	Place, New replica.Place
 	Places     []replica.Place
-	// InstanceID and DiskID are the VM and the data disk that Place has as the wish is resolved; empty: none.
+	// InstanceID and DiskID are the VM and the data disk that Place has, or had last, as the wish is resolved; empty:
+	// none. One that was begun and has a disk alone has no InstanceID.
 	InstanceID, DiskID string
 	// Old are the numeric ids of the VMs that Roll makes anew.
 	Old []string
@@ -99,9 +100,15 @@ func (w Wish) isNotDeleted(i Inventory) error {
 		"The record says that cluster %s was formed, and the Compute API lists no VM of it.", i.Cluster)
 }
 
-// resolveAll finds the places of all replicas that are to be: those that are there or begun, and new ones.
+// resolveAll finds the places of all replicas that are to be: those that are there, then those that were begun in the
+// wish's zones, and new ones. A zone that makes no VM can so be left out when the command is run again.
 func (w Wish) resolveAll(i Inventory) (Wish, error) {
-	w.Places = append(i.Known(), i.begun("")...)
+	w.Places = i.Known()
+	for _, d := range i.disksAlone() {
+		if len(w.Places) < w.Count && d.Replaces == "" && slices.Contains(w.Zones, d.Zone) {
+			w.Places = append(w.Places, d.place())
+		}
+	}
 	slices.SortFunc(w.Places, replica.ComparePlaces)
 	w.Places = slices.Compact(w.Places)
 	for len(w.Places) < w.Count {
@@ -171,23 +178,6 @@ func (w Wish) resolveNamed(i Inventory) (Wish, error) {
 			"Replica %s was ordered to leave by order %d, and would stay out.", w.New, l.Number)
 	}
 	return w, nil
-}
-
-// begun are the places of replicas that a command has begun to make and that have not come to their end, by name: those
-// in the place of a VM, or those in nobody's that have not joined yet.
-func (i Inventory) begun(replaces string) (out []replica.Place) {
-	for _, d := range i.Disks {
-		p := replica.Place{Zone: d.Zone, Name: d.Replica}
-		_, known := i.Record.incarnation(p)
-		m, member := i.Members.member(p)
-		_, left := i.Record.leave(p)
-		joins := !known && !member || m.Heard && !i.joined(p)
-		if d.Replica != "" && d.Replaces == replaces && !left && (replaces != "" || joins) {
-			out = append(out, p)
-		}
-	}
-	slices.SortFunc(out, replica.ComparePlaces)
-	return slices.Compact(out)
 }
 
 // emptiest is the zone with the fewest replicas, the first of several.
@@ -260,6 +250,9 @@ func (w Wish) resolveOld(i Inventory) (Wish, error) {
 			w.DiskID = d.ID
 		}
 	}
+	if d, ok := i.diskAlone(w.Place); ok {
+		w.DiskID = d.ID
+	}
 	w.Wanted = max(1, min(i.Record.Wanted, len(i.staying(w.Place))))
 	return w, nil
 }
@@ -285,8 +278,8 @@ func (w Wish) which() string {
 	return fmt.Sprintf("called %q in zone %s", w.Name, w.Zone)
 }
 
-// candidates are all who can be removed: also one that has left and still has a VM, or a disk that is to be deleted.
-// Who is named may have nothing left.
+// candidates are all who can be removed: also one that has left and still has a VM, or a disk that is to be deleted,
+// and one that was begun and has a disk alone. Who is named may have nothing left.
 func (i Inventory) candidates(w Wish) []replica.Place {
 	out := i.Known()
 	for _, l := range i.Record.Leaves {
@@ -294,6 +287,11 @@ func (i Inventory) candidates(w Wish) []replica.Place {
 		_, has := i.diskByID(k.DiskID)
 		if ok && (w.Name != "" || has && w.DropDisk) {
 			out = append(out, l.Place)
+		}
+	}
+	if w.Kind == Remove && (w.Name != "" || w.DropDisk) {
+		for _, d := range i.disksAlone() {
+			out = append(out, d.place())
 		}
 	}
 	slices.SortFunc(out, replica.ComparePlaces)
