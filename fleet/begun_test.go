@@ -3,8 +3,10 @@ package fleet_test
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/quorate/quorate/fleet"
 	"github.com/quorate/quorate/fleet/plan"
@@ -81,4 +83,45 @@ func (w *world) spareDisk(t *testing.T) replica.Place {
 		t.Fatalf("disks without a VM: %v", out)
 	}
 	return out[0]
+}
+
+// A master that add has made is not ready. Within an hour it is the one that add goes on with; later it is an old one
+// that fell ill, and add makes another.
+func TestAddGoesOnWithAYoungOneAlone(t *testing.T) {
+	inWorld(t, 2, func(t *testing.T, w *world) {
+		f := fleetOf(w)
+		if _, err := f.Run(t.Context(), plan.Wish{Kind: plan.Add}, talk(nil)); err != nil {
+			t.Fatal(err)
+		}
+		third := w.made(t)
+		w.mu.Lock()
+		w.down[third] = "kube-scheduler"
+		w.mu.Unlock()
+		for _, tc := range []struct {
+			after time.Duration
+			makes bool
+		}{{time.Minute, false}, {time.Hour, true}} {
+			time.Sleep(tc.after)
+			p, err := f.Plan(t.Context(), plan.Wish{Kind: plan.Add}, nil)
+			makes := slices.ContainsFunc(p.Steps, func(s plan.Step) bool { return s.Act == plan.CreateVM })
+			says := strings.Contains(strings.Join(p.Warnings, "\n"), "Replica "+third.String()+" is not well")
+			if err != nil || makes != tc.makes || says != tc.makes {
+				t.Errorf("%s later: %+v, %q, %v", tc.after, p.Steps, p.Warnings, err)
+			}
+		}
+	})
+}
+
+// made is the place of the only VM that a command has made.
+func (w *world) made(t *testing.T) replica.Place {
+	t.Helper()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for p, v := range w.vms {
+		if w.disks[p.Zone+"/"+v.DataDisk].Labels[fleet.ReplicaLabel] == p.Name {
+			return p
+		}
+	}
+	t.Fatal("no command has made a VM")
+	return replica.Place{}
 }

@@ -15,7 +15,8 @@ func newAdd() *cobra.Command {
 member and ready; of three and more it votes then. Without NAME a name is drawn.
 
 One that was begun before and has not joined is gone on with, also where a data disk is all there is of it: 'quorate
-remove NAME --delete-disk' deletes that. --zone makes one elsewhere, as where a zone has no VM of the type.` + checkText + planText,
+remove NAME --delete-disk' deletes that. A master that is not ready counts as begun until its VM is an hour old; after
+that another one is added. --zone makes one elsewhere, as where a zone has no VM of the type.` + checkText + planText,
 		Example: `  quorate add --config cluster.yaml --zone us-central1-f`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			w.Kind, w.Name = plan.Add, first(args)

@@ -29,6 +29,7 @@ func (b *builder) add(p replica.Place) error {
 	b.makeReplica(p, "")
 	b.awaitJoined(p)
 	b.warnOf(then)
+	b.warnOfIll(p)
 	b.warnOfDisksAlone()
 	return b.serveBy(then)
 }
@@ -80,6 +81,15 @@ func (b *builder) warnOf(places []replica.Place) {
 					len(places), p.Zone)
 				return
 			}
+		}
+	}
+}
+
+// warnOfIll names those that are not well while another one is added: they count, and are not waited for.
+func (b *builder) warnOfIll(but replica.Place) {
+	for _, m := range b.whoLeads.List {
+		if m.Place != but && !m.nameless() && (!m.Heard || !m.Ready) {
+			b.warn("Replica %s is not well, and another one is added: 'quorate health' says what is wrong.", m.Place)
 		}
 	}
 }

@@ -27,10 +27,16 @@ func (i Inventory) isNew(p replica.Place) bool {
 	return !known && !member
 }
 
-// joins: a member of the place runs, and its replica has not come to its end.
+// joins: a member of the place runs, and its replica has not come to its end since it was made. Nobody wrote down
+// whether it ever was ready, so one that is not counts for an hour: later it is an old one that fell ill. A learner
+// counts until it votes, but for that of a pair, which waits for a third.
 func (i Inventory) joins(p replica.Place) bool {
 	m, _ := i.Members.member(p)
-	return m.Heard && !i.joined(p)
+	v, _ := i.vm(p)
+	d, _ := i.disk(p.Zone, v.DataDisk)
+	madeJustNow := v.Young && v.Replaces == d.Replaces // and not made anew, with the disk that the place had
+	learns := !m.Voter && i.Record.Wanted > 2 && len(i.Members.List) > 2
+	return m.Heard && !i.joined(p) && (learns || madeJustNow && !m.Ready)
 }
 
 // disksAlone are the data disks of replicas that were begun and have nothing else: no VM was made, as where the zone

@@ -40,6 +40,15 @@ func begunDisk(name, zone string) func(*plan.Inventory) {
 	}
 }
 
+// youngVM has a replica's VM be made within the last hour, in the place of none or of another VM.
+func youngVM(k int, replaces string) func(*plan.Inventory) {
+	return func(i *plan.Inventory) { i.VMs[k].Young, i.VMs[k].Replaces = true, replaces }
+}
+
+func learner(k int) func(*plan.Inventory) {
+	return func(i *plan.Inventory) { i.Members.List[k].Voter = false }
+}
+
 func notReady(k int) func(*plan.Inventory) {
 	return func(i *plan.Inventory) { i.Members.List[k].Ready = false }
 }
@@ -109,8 +118,21 @@ func TestPlansWhereMoreIsAmiss(t *testing.T) {
 		{"add under a name goes on where its VM is", 3, changes{stranger("extra", zones[2])}, plan.Add,
 			wishes{named("extra")}, "order-replicas 4; await-joined extra"},
 		{"add under a name that is none", 3, nil, plan.Add, wishes{named("Master_B")}, plan.NameTaken},
-		{"add waits for one that is in touch and not ready", 3, changes{made(2), notReady(2)}, plan.Add, nil,
-			"await-joined master-c"},
+		{"add waits for one that was made just now, and is in touch and not ready", 3,
+			changes{made(2), notReady(2), youngVM(2, "")}, plan.Add, nil, "await-joined master-c"},
+		{"add takes no old voter that is not ready for one that joins", 3, changes{made(2), notReady(2)}, plan.Add, nil,
+			"order-replicas 4; create-disk us-central1-a.prod-1-x1; create-vm prod-1-x1; await-joined prod-1-x1"},
+		{"add takes no old voter whose VM was made anew for one that joins", 3,
+			changes{made(2), notReady(2), youngVM(2, "99")}, plan.Add, nil,
+			"order-replicas 4; create-disk us-central1-a.prod-1-x1; create-vm prod-1-x1; await-joined prod-1-x1"},
+		{"add takes no old warm copy that is not ready for one that joins", 2, changes{made(1), notReady(1)}, plan.Add, nil,
+			"order-replicas 3; create-disk us-central1-c.prod-1-x1; create-vm prod-1-x1; await-joined prod-1-x1"},
+		{"add waits for the second, which was made just now", 2, changes{made(1), notReady(1), youngVM(1, "")}, plan.Add,
+			nil, "await-joined master-b"},
+		{"add makes the third that was ordered: the second waits for it", 2, changes{made(1), youngVM(1, ""), ordered(3)},
+			plan.Add, nil, "create-disk us-central1-c.prod-1-x1; create-vm prod-1-x1; await-joined prod-1-x1"},
+		{"add waits for a third that does not vote yet, however old", 3, changes{made(2), learner(2), notReady(2)},
+			plan.Add, nil, "await-joined master-c"},
 		{"add waits for one that was ready, and is not in touch", 3, changes{func(i *plan.Inventory) {
 			i.Members.List[2].Heard = false
 		}}, plan.Add, wishes{named("master-c"), zone(zones[2])}, "await-joined master-c"},
@@ -289,6 +311,8 @@ func TestPlansWarn(t *testing.T) {
 			[]string{"4 replicas survive", "Data disk prod-1-zz-data in us-central1-b is kept"}},
 		{"add goes on with the disk that was begun", 3, begunDisk("prod-1-zz", zones[1]), plan.Wish{Kind: plan.Add},
 			[]string{"4 replicas survive"}},
+		{"add next to one that is not well", 3, func(i *plan.Inventory) { made(2)(i); notReady(2)(i) },
+			plan.Wish{Kind: plan.Add}, []string{"4 replicas survive", "Replica us-central1-c.master-c is not well"}},
 		{"the same disk", 3, nil, plan.Wish{Kind: plan.Replace, Name: "master-b", InPlace: true}, nil},
 		{"another disk", 3, nil, plan.Wish{Kind: plan.Replace, Name: "master-b", InPlace: true, NewDisk: true},
 			[]string{"The former data disk of master-b, master-b-data in us-central1-b, is kept."}},
