@@ -58,6 +58,8 @@ type walk struct {
 	others bool
 	// resolved is the wish as the command that runs now has completed it.
 	resolved plan.Wish
+	// orphan is the data disk of a replica that another command has begun, and that has no VM; nil: there is none.
+	orphan *plan.Disk
 }
 
 func newWorld(t *testing.T, seed uint64) *world {
@@ -69,10 +71,13 @@ func newWorld(t *testing.T, seed uint64) *world {
 		p := replica.Place{Zone: zones[w.rng.IntN(3)], Name: fmt.Sprintf("master-%c", 'a'+k)}
 		disk := p.Name + "-data"
 		_ = w.take(plan.Step{Act: plan.CreateDisk, Place: p, Disk: disk})
-		w.disks[p.Zone+"/"+disk].Replica = "" // made by hand
+		if w.rng.IntN(2) == 0 {
+			w.disks[p.Zone+"/"+disk].Replica = "" // made by hand
+		}
 		if err := w.take(plan.Step{Act: plan.CreateVM, Place: p, Disk: disk, Image: "image-1"}); err != nil {
 			t.Fatal(err)
 		}
+		w.vms[p].Young = false
 	}
 	for range 5 {
 		w.tick()
@@ -87,7 +92,20 @@ func newWorld(t *testing.T, seed uint64) *world {
 	return w
 }
 
+// begins leaves what a command leaves whose VM could not be made.
+func (k *walk) begins() {
+	if k.orphan != nil || len(k.member) == 0 || k.rng.IntN(3) > 0 {
+		return
+	}
+	p := replica.Place{Zone: zones[k.rng.IntN(3)], Name: "prod-1-master-begun"}
+	_ = k.take(plan.Step{Act: plan.CreateDisk, Place: p, Disk: p.Name + "-data"})
+	k.orphan = k.disks[p.Zone+"/"+p.Name+"-data"]
+}
+
 func (k *walk) run() error {
+	if !k.others {
+		k.begins()
+	}
 	k.choose()
 	if len(k.member) == 0 && k.wish.Kind != plan.Create {
 		k.wish = plan.Wish{Kind: plan.Create}
@@ -162,6 +180,9 @@ func (k *walk) choose() {
 				w.Name, w.Zone = "", p.Zone
 			}
 		}
+		if w.Kind == plan.Remove && k.orphan != nil && k.rng.IntN(2) == 0 {
+			w.Name, w.Zone = k.orphan.Replica, ""
+		}
 		w.DropDisk, w.Interrupt = k.rng.IntN(2) == 0, k.rng.IntN(2) == 0
 		if w.Kind == plan.Replace && k.rng.IntN(2) == 0 {
 			w.InPlace, w.NewDisk = true, k.rng.IntN(2) == 0
@@ -173,6 +194,8 @@ func (k *walk) choose() {
 		}
 	case plan.Create:
 		w.Interrupt = k.balancer != nil
+		at := k.rng.IntN(3)
+		w.Zones = slices.Delete(slices.Clone(zones), at, at+k.rng.IntN(2)) // all of them, or but one
 	case plan.Add:
 		w.Interrupt = k.rng.IntN(4) > 0
 		if k.rng.IntN(2) == 0 {
@@ -262,7 +285,13 @@ func (k *walk) act(s plan.Step, faults bool) error {
 		}
 		k.began = true
 	}
+	if s.Act == plan.CreateVM && k.wish.Kind == plan.Create && !slices.Contains(k.wish.Zones, s.Place.Zone) {
+		return fmt.Errorf("VM %s is made in a zone that was not named", s.Place)
+	}
 	if s.Act == plan.DeleteDisk {
+		if err := k.mayDeleteDisk(s); err != nil {
+			return err
+		}
 		mine := s.DiskID == k.resolved.DiskID && k.wish.DropDisk && k.member[k.resolved.Place] == nil
 		if k.wish.Kind != plan.Delete && !mine {
 			return fmt.Errorf("the disk %s (%s) is nobody's to delete", s.Disk, s.DiskID)
@@ -275,6 +304,15 @@ func (k *walk) act(s plan.Step, faults bool) error {
 	voters, _ := k.votes()
 	if quorum && !k.hasQuorum() && k.wish.Kind != plan.Delete && !(voters == 1 && k.wish.Interrupt) {
 		return fmt.Errorf("%s cost the quorum", s.Act)
+	}
+	return nil
+}
+
+// mayDeleteDisk: the disk of a place that the record knows goes only once the order that takes the place out is done.
+func (k *walk) mayDeleteDisk(s plan.Step) error {
+	known := slices.ContainsFunc(k.rec.Replicas, func(i plan.Incarnation) bool { return i.DiskID == s.DiskID })
+	if l := k.leave(s.Place); k.wish.Kind != plan.Delete && known && (l == nil || !l.Done) {
+		return fmt.Errorf("the disk %s (%s) goes, and its replica was not ordered out", s.Disk, s.DiskID)
 	}
 	return nil
 }
@@ -314,7 +352,7 @@ func (k *walk) done() error {
 		}
 	}
 	for key, d := range k.disks {
-		kept := d.ID == w.DiskID && (w.NewDisk || !w.DropDisk)
+		kept := d.ID == w.DiskID && (w.NewDisk || !w.DropDisk) || d == k.orphan && d.ID != w.DiskID
 		if d.User == "" && !kept {
 			return fmt.Errorf("disk %s is left over", key)
 		}
