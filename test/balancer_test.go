@@ -50,6 +50,9 @@ func TestTheLoadBalancerThatCreateMakes(t *testing.T) {
 	if !t.Run("a master deleted and made anew outside quorate is served again", c.madeAnewOutside) {
 		t.FailNow()
 	}
+	if !t.Run("who cannot be removed yet goes on serving", c.orderedOutTooSoon) {
+		t.FailNow()
+	}
 	t.Run("roll fails no request", func(t *testing.T) {
 		a := c.startAsking(t, "/api/v1/namespaces/default", insecure)
 		c.rolled(t)
@@ -152,6 +155,35 @@ func (c *cluster) madeAnewOutside(t *testing.T) {
 		}
 		return nil
 	})
+	await(t, "all three are balanced", c.balancedOver)
+}
+
+// orderedOutTooSoon orders two masters to leave while the third is down. Without the first of them the rest would be no
+// quorum, so both stay behind the load balancer until the orders are taken back.
+func (c *cluster) orderedOutTooSoon(t *testing.T) {
+	leader := c.leader(t)
+	others := c.others(leader)
+	c.must(t, c.StopVM(t.Context(), others[1]))
+	var orders []uint64
+	for _, vm := range []string{leader, others[0]} {
+		orders = append(orders, c.order(t, "orders", "give", "leave", vm, "--yes"))
+	}
+	await(t, "the orders are not followed", func() error { return c.blocked(leader, "leave-needs-quorum") })
+	for end := time.Now().Add(25 * time.Second); time.Now().Before(end); time.Sleep(time.Second) { // three rounds
+		if s := c.Status(); len(s.Backends) != 2 {
+			t.Fatalf("while two are ordered out, and one is down, these serve: %q", s.Backends)
+		}
+		for _, vm := range []string{leader, others[0]} {
+			if s, err := c.status(vm); err != nil || !s.Replica.Ready {
+				t.Fatalf("%s: %+v, %v", vm, s.Replica, err)
+			}
+		}
+	}
+	for _, n := range orders {
+		c.order(t, "orders", "withdraw", fmt.Sprint(n))
+	}
+	c.must(t, c.StartVM(t.Context(), others[1]))
+	await(t, "whole", c.membersWhole)
 	await(t, "all three are balanced", c.balancedOver)
 }
 
