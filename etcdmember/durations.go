@@ -85,10 +85,6 @@ const (
 	listAfter = leader.DeadAfter - 3*listPeriod
 )
 
-// leavesAnyway is how long a replica that stands aside, because it is ordered to leave, goes on with that while too few
-// other voters answer for it to be removed. Coming back it starts again.
-const leavesAnyway = time.Minute
-
 // Changes of the member list.
 
 const (

@@ -31,6 +31,7 @@ type leaderLoop struct {
 	pace     leaderPace
 	previous leader.Ring
 	moved    map[record.MemberID]movement
+	needed   map[record.MemberID]need
 	versions learnerVersions
 	alarms   alarmWork
 	failing  failingStep
@@ -41,6 +42,9 @@ type movement struct {
 	match uint64
 	at    time.Time
 }
+
+// need is since when a member is needed for a quorum, and since when it is not; zero: it is, or is not.
+type need struct{ since, freed time.Time }
 
 func (m *Membership) newLeaderLoop() *leaderLoop {
 	l := &leaderLoop{cfg: m.cfg, own: m.own, agent: m.disk.agent, lists: m.observer.lists, reported: m.reported,
@@ -55,6 +59,7 @@ func (m *Membership) newLeaderLoop() *leaderLoop {
 // forget is for a member that does not lead, or not any more.
 func (l *leaderLoop) forget() {
 	l.pace, l.previous, l.moved = newLeaderPace(), leader.Ring{}, map[record.MemberID]movement{}
+	l.needed = map[record.MemberID]need{}
 	l.versions.of = map[record.MemberID]string{}
 	l.failing.wentWell()
 	l.alarms.forget()
@@ -154,9 +159,31 @@ func (l *leaderLoop) observe(ctx context.Context, c *clientv3.Client, now time.T
 		r.SnapshotInFlight = r.SnapshotInFlight || p.State == string(leader.ProgressSnapshot)
 		r.Members = append(r.Members, l.member(e, p, now))
 	}
+	l.noteNeeded(&r)
 	l.versions.observe(ctx, &r)
 	l.alarms.observe(ctx, now, s.Revision, &r)
 	return r, nil
+}
+
+// noteNeeded finds since when each member could go.
+func (l *leaderLoop) noteNeeded(r *leader.Ring) {
+	for i := range r.Members {
+		m := &r.Members[i]
+		n, seen := l.needed[m.ID]
+		switch needed := r.Needs(*m); {
+		case !seen:
+			n.freed = r.At
+		case needed && n.since.IsZero():
+			n.since = r.At
+		case !needed && !n.since.IsZero():
+			if r.At.Sub(n.since) >= leader.StaysDrained {
+				n.freed = r.At
+			}
+			n.since = time.Time{}
+		}
+		l.needed[m.ID] = n
+		m.FreedAt = n.freed
+	}
 }
 
 // member is one member of the ring, with since when it is out of reach and since when its log stands still.

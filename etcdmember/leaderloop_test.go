@@ -7,6 +7,7 @@ import (
 	"github.com/quorate/quorate/etcdmember/etcdtest"
 	"github.com/quorate/quorate/etcdmember/leader"
 	"github.com/quorate/quorate/etcdmember/table"
+	"github.com/quorate/quorate/internal/record"
 	"github.com/quorate/quorate/internal/replica"
 )
 
@@ -40,5 +41,41 @@ func TestALostLeadershipIsForgotten(t *testing.T) {
 	}
 	if got := blockedName(ms); got != "" {
 		t.Errorf("a wait of the former leader is shown: %s", got)
+	}
+}
+
+// Since when a member can go is counted anew where it was needed for a minute, and where the leadership is new.
+func TestSinceWhenAMemberCanGo(t *testing.T) {
+	l := newMachine(t, pa, etcdtest.NewRecord(testCluster)).open().newLeaderLoop()
+	look := func(after time.Duration, cHeard bool) time.Duration {
+		r := leader.Ring{At: t0.Add(after), Leader: 1}
+		for id := range record.MemberID(3) {
+			heard := id < 2 || cHeard
+			r.Members = append(r.Members, leader.RingMember{Member: table.Member{ID: id + 1}, RecentActive: heard,
+				StreamsActive: heard})
+		}
+		l.noteNeeded(&r)
+		return r.Members[1].FreedAt.Sub(t0)
+	}
+	for n, c := range []struct {
+		after  time.Duration
+		cHeard bool
+		want   time.Duration
+	}{
+		{0, true, 0},
+		{time.Minute, false, 0},
+		{119 * time.Second, true, 0}, // it stands aside on
+		{3 * time.Minute, false, 0},
+		{4 * time.Minute, false, 0},
+		{5 * time.Minute, true, 5 * time.Minute},
+		{6 * time.Minute, true, 5 * time.Minute},
+	} {
+		if got := look(c.after, c.cHeard); got != c.want {
+			t.Errorf("%d: it can go since %s, want %s", n, got, c.want)
+		}
+	}
+	l.forget()
+	if got := look(time.Hour, true); got != time.Hour {
+		t.Errorf("in the next leadership: since %s", got)
 	}
 }

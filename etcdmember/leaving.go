@@ -57,7 +57,7 @@ func (k *keeper) toLeave(f table.Facts, s table.MemberStatus, o record.Order) ui
 	case goesWithout(f, s):
 		k.leftAt = f.Now
 		return o.Number
-	case k.leaves.Load() == o.Number && f.Now.Sub(k.leftAt) < leavesAnyway && anotherVotes(s):
+	case k.leaves.Load() == o.Number && f.Now.Sub(k.leftAt) < leader.StaysDrained && anotherVotes(s):
 		return o.Number
 	}
 	return 0

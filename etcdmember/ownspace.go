@@ -16,7 +16,7 @@ import (
 type ownSpace struct {
 	cfg  Config
 	task *backgroundTask
-	// full is since when it is, while the alarm stands; done is when it was last defragmented. Zero: not.
+	// full is since when it is, while the alarm stands; done is when it was last defragmented since then. Zero: not.
 	full, done time.Time
 }
 
@@ -29,7 +29,7 @@ func (o *ownSpace) tick(now time.Time, s table.MemberStatus) {
 	switch {
 	case o.task.runs():
 	case !s.Learner || s.Leader == 0 || !leader.IsFull(s):
-		o.full = time.Time{}
+		o.full, o.done = time.Time{}, time.Time{}
 	case o.full.IsZero():
 		o.full = now
 	case leader.DefragmentsItself(now, s.Database, o.full, o.done):

@@ -110,27 +110,6 @@ func viewOf(now time.Time, previous, ring Ring) view {
 	return v
 }
 
-// reachable: the leader hears of it and both streams to it are up. The leader itself always is.
-func (v view) reachable(m RingMember) bool {
-	return m.ID == v.Leader || m.RecentActive && m.StreamsActive
-}
-
-// connected counts the reachable voters other than the one left out (0: none is).
-func (v view) connected(without record.MemberID) int {
-	n := 0
-	for _, m := range v.voters {
-		if m.ID != without && v.reachable(m) {
-			n++
-		}
-	}
-	return n
-}
-
-// restHasQuorum: without this voter the others are a quorum of themselves, connected now.
-func (v view) restHasQuorum(id record.MemberID) bool {
-	return len(v.voters) > 1 && v.connected(id) >= table.QuorumOf(len(v.voters)-1)
-}
-
 // unreachableFor is how long the leader has not heard of it.
 func (v view) unreachableFor(m RingMember) time.Duration {
 	if v.reachable(m) || m.UnreachableSince.IsZero() {

@@ -39,6 +39,10 @@ const (
 	drainPatience = 2 * time.Minute
 )
 
+// StaysDrained is how long a replica that serves nobody any more, because it is ordered to leave, goes on with that
+// while too few other voters answer for it to be removed. Coming back it starts again.
+const StaysDrained = time.Minute
+
 // defragPause and defragAgain are how long after a defragmentation the next may follow, where a compaction has freed
 // that much since, and where it has not. One that failed lets the others go first.
 const (

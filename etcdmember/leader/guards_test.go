@@ -188,6 +188,18 @@ func TestGuardsOnTheLeader(t *testing.T) {
 		{"and not before",
 			threeVoters, []func(*Ring){leave(pb, drainPatience-time.Second), snapshotAgo(0), balanced}, 45,
 			table.ActWait, 0, "drains-first"},
+		{"it is counted from when the others are a quorum without it",
+			threeVoters, []func(*Ring){leave(pb, time.Hour), snapshotAgo(0), balanced,
+				freed(drainPatience - time.Second)}, 45, table.ActWait, 0, "drains-first"},
+		{"and no longer",
+			threeVoters, []func(*Ring){leave(pb, time.Hour), snapshotAgo(0), balanced, freed(drainPatience)}, 45,
+			table.ActRemoveMember, 0xb1, ""},
+		{"what it said before it began to serve again does not count",
+			threeVoters, []func(*Ring){leave(pb, time.Hour), snapshotAgo(0), balanced, acceptedAgo(2 * time.Minute),
+				freed(time.Minute)}, 45, table.ActWait, 0, "drains-first"},
+		{"what it said a moment before this leadership does",
+			threeVoters, []func(*Ring){leave(pb, time.Hour), snapshotAgo(0), balanced, acceptedAgo(time.Minute),
+				freed(time.Second)}, 45, table.ActRemoveMember, 0xb1, ""},
 		{"one that is away serves nobody",
 			voters(5), []func(*Ring){leave(pb, 0), snapshotAgo(0), balanced, awayFor(1, time.Second)}, 45,
 			table.ActRemoveMember, 0xb1, ""},
@@ -482,6 +494,16 @@ func acceptedOf(name string) func(*Ring) {
 
 // balanced has replicas behind a load balancer.
 func balanced(r *Ring) { r.Balanced = true }
+
+// freed: the others have been a quorum without b for so long.
+func freed(d time.Duration) func(*Ring) {
+	return func(r *Ring) { r.Members[1].FreedAt = t0.Add(-d) }
+}
+
+// acceptedAgo: the only order was accepted so long ago.
+func acceptedAgo(d time.Duration) func(*Ring) {
+	return func(r *Ring) { r.Record.Orders[0].Accepted = &record.Accepted{Time: t0.Add(-d)} }
+}
 
 // accepted: the replicas that are ordered to leave have said that they serve nobody any more.
 func accepted(r *Ring) { acceptedOf("x")(r) }

@@ -70,6 +70,9 @@ type RingMember struct {
 	UnreachableSince time.Time
 	// MovedAt is when Match last grew.
 	MovedAt time.Time
+	// FreedAt is since when the others are a quorum without it, as far as this leadership knows. What was shorter than
+	// StaysDrained does not count.
+	FreedAt time.Time
 	// DBSize, DBInUse and Quota are bytes as the member's status said; 0: not known. DefragmentedAt is when we last did
 	// it.
 	DBSize, DBInUse, Quota int64
@@ -79,6 +82,35 @@ type RingMember struct {
 	Hash         uint32
 	HashRevision int64
 }
+
+// reachable: the leader hears of it and both streams to it are up. The leader itself always is.
+func (r Ring) reachable(m RingMember) bool {
+	return m.ID == r.Leader || m.RecentActive && m.StreamsActive
+}
+
+// connected counts the reachable voters other than the one left out (0: none is).
+func (r Ring) connected(without record.MemberID) (n int) {
+	for _, m := range r.Members {
+		if !m.Learner && m.ID != without && r.reachable(m) {
+			n++
+		}
+	}
+	return n
+}
+
+// restHasQuorum: without this voter the others are a quorum of themselves, connected now.
+func (r Ring) restHasQuorum(id record.MemberID) bool {
+	voters := 0
+	for _, m := range r.Members {
+		if !m.Learner {
+			voters++
+		}
+	}
+	return voters > 1 && r.connected(id) >= table.QuorumOf(voters-1)
+}
+
+// Needs reports whether the others that are connected would be no quorum without this member.
+func (r Ring) Needs(m RingMember) bool { return !m.Learner && !r.restHasQuorum(m.ID) }
 
 // Own is the leader's entry.
 func (r Ring) Own() table.Member {

@@ -148,9 +148,14 @@ func (v view) leaveByOrder(m RingMember, p replica.Place, order record.Order) ta
 }
 
 // drains reports whether a replica may still serve clients and is going to end that. Its word is the order's
-// acceptance.
+// acceptance. While it could not be removed it went on serving, or began again, whatever it had said before.
 func (v view) drains(m RingMember, order record.Order) bool {
-	return v.Balanced && v.reachable(m) && order.Accepted == nil && !longAgo(v.now, order.Time, drainPatience)
+	since, drained := order.Time, order.Accepted != nil
+	if m.FreedAt.After(since) {
+		since = m.FreedAt
+		drained = drained && m.FreedAt.Sub(order.Accepted.Time) < StaysDrained
+	}
+	return v.Balanced && v.reachable(m) && !drained && !longAgo(v.now, since, drainPatience)
 }
 
 // waitDrained is for a replica that says on its order that it serves nobody any more.

@@ -58,7 +58,8 @@ func serveStatus(socket string, e *embed.Etcd) (stop func(), err error) {
 }
 
 // defragment is what etcd's maintenance service does, and refuses to learners. What a voter gives back is the leader's
-// business. The file that it makes must not replace one that the leader has just sent.
+// business. The file that it makes must not replace one that the leader has just sent. Where one arrives all the same
+// before this has ended, the next start finds a database that ends before its log, and the member is replaced (row 29).
 func defragment(e *embed.Etcd) error {
 	if !memberStatus(e, false).Learner {
 		return errors.New("only a learner defragments itself")
