@@ -42,7 +42,7 @@ if ! plan=$("${get[@]}" --simulate); then
 fi
 # chrony takes the place of another daemon that sets the clock.
 removed=()
-for name in $(awk '$1 == "Remv" { print $2 }' <<<"$plan"); do
+for name in $(awk '$1 == "Remv" || $1 == "Purg" { print $2 }' <<<"$plan"); do
   provides=$(dpkg-query --show --showformat '${Provides}' "$name")
   if [[ ! $provides =~ (^|[ ,])time-daemon($|[ ,]) ]]; then removed+=("$name"); fi
 done
