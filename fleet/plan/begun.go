@@ -9,10 +9,14 @@ import (
 // begun are the places of replicas that a command has begun to make and that have not come to their end, by name: those
 // in the place of a VM, or those in nobody's that have not joined yet.
 func (i Inventory) begun(replaces string) (out []replica.Place) {
+	missing := i.Record.Wanted > len(i.staying(replica.Place{})) // that one has to be made, and some wait for it
 	for _, d := range i.Disks {
 		p := d.place()
 		_, left := i.Record.leave(p)
-		if d.Replica != "" && d.Replaces == replaces && !left && (replaces != "" || i.isNew(p) || i.joins(p)) {
+		_, there := i.vm(p)
+		free := there || d.User == "" && !i.Record.hasDisk(d.ID)
+		if d.Replica != "" && d.Replaces == replaces && !left &&
+			(replaces != "" || i.isNew(p) && free || i.joins(p) && !missing) {
 			out = append(out, p)
 		}
 	}
@@ -40,12 +44,13 @@ func (i Inventory) joins(p replica.Place) bool {
 }
 
 // disksAlone are the data disks of replicas that were begun and have nothing else: no VM was made, as where the zone
-// has none of the type, or it was deleted before it joined. They are in the order of their places.
+// has none of the type, or it was deleted before it joined. They are in the order of their places. A disk that a member
+// of another place ran on is none of them.
 func (i Inventory) disksAlone() (out []Disk) {
 	for _, d := range i.Disks {
 		_, there := i.vm(d.place())
 		_, left := i.Record.leave(d.place())
-		if d.Replica != "" && !there && !left && i.isNew(d.place()) {
+		if d.Replica != "" && !there && !left && i.isNew(d.place()) && !i.Record.hasDisk(d.ID) {
 			out = append(out, d)
 		}
 	}
@@ -91,7 +96,7 @@ func (b *builder) warnOfKept(p replica.Place, d Disk) {
 
 // stillAlone refuses to go on with a removal that meant a disk alone, once somebody has come to it.
 func (b *builder) stillAlone(p replica.Place) error {
-	if _, there := b.vm(p); b.Kind != Remove || b.InstanceID != "" || !there && b.isNew(p) {
+	if _, there := b.vm(p); b.Kind != Remove || b.InstanceID != "" || b.DiskID == "" || !there && b.isNew(p) {
 		return nil
 	}
 	return refuse(AnotherUnderWay, "Run the command again if that is to go, too.",

@@ -131,6 +131,12 @@ func TestPlansWhereMoreIsAmiss(t *testing.T) {
 			nil, "await-joined master-b"},
 		{"add makes the third that was ordered: the second waits for it", 2, changes{made(1), youngVM(1, ""), ordered(3)},
 			plan.Add, nil, "create-disk us-central1-c.prod-1-x1; create-vm prod-1-x1; await-joined prod-1-x1"},
+		{"add makes the third that was ordered: the leader is not whole without it", 2,
+			changes{made(0), youngVM(0, ""), notReady(0), made(1), youngVM(1, ""), ordered(3)}, plan.Add, nil,
+			"create-disk us-central1-c.prod-1-x1; create-vm prod-1-x1; await-joined prod-1-x1"},
+		{"add makes no VM for a disk that another one has", 3, changes{begunDisk("prod-1-zz", zones[1]),
+			func(i *plan.Inventory) { i.Disks[3].User = "by-hand" }}, plan.Add, nil,
+			"order-replicas 4; create-disk us-central1-a.prod-1-x1; create-vm prod-1-x1; await-joined prod-1-x1"},
 		{"add waits for a third that does not vote yet, however old", 3, changes{made(2), learner(2), notReady(2)},
 			plan.Add, nil, "await-joined master-c"},
 		{"add waits for one that was ready, and is not in touch", 3, changes{func(i *plan.Inventory) {
@@ -163,6 +169,9 @@ func TestPlansWhereMoreIsAmiss(t *testing.T) {
 		}}, plan.Remove, wishes{named("prod-1-zz")}, plan.NoSuchReplica},
 		{"remove takes no disk that a VM has which is not listed", 3, changes{begunDisk("prod-1-zz", zones[1]),
 			func(i *plan.Inventory) { i.Disks[3].User = "prod-1-zz" }}, plan.Remove, wishes{named("prod-1-zz")}, ""},
+		{"remove takes no disk that a member of another place ran on", 3, changes{func(i *plan.Inventory) {
+			i.Disks[1].Replica, i.Disks[1].User = "prod-1-zz", ""
+		}}, plan.Remove, wishes{named("prod-1-zz")}, plan.NoSuchReplica},
 		{"remove takes one whose disk the record knows out by order, though its VM is gone", 3,
 			changes{away(1), gone(1), made(1)}, plan.Remove, wishes{named("master-b")},
 			"order-leave master-b; await-left master-b; order-replicas 2; delete-disk 201"},

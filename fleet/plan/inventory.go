@@ -137,6 +137,11 @@ func (r Record) incarnation(p replica.Place) (Incarnation, bool) {
 	return r.Replicas[at], true
 }
 
+// hasDisk: a place's newest confirmed member ran on it.
+func (r Record) hasDisk(id string) bool {
+	return id != "" && slices.ContainsFunc(r.Replicas, func(i Incarnation) bool { return i.DiskID == id })
+}
+
 func (r Record) leave(p replica.Place) (Leave, bool) {
 	at := slices.IndexFunc(r.Leaves, func(l Leave) bool { return l.Place == p })
 	if at < 0 {

@@ -105,7 +105,7 @@ func (w Wish) isNotDeleted(i Inventory) error {
 func (w Wish) resolveAll(i Inventory) (Wish, error) {
 	w.Places = i.Known()
 	for _, d := range i.disksAlone() {
-		if len(w.Places) < w.Count && d.Replaces == "" && slices.Contains(w.Zones, d.Zone) {
+		if len(w.Places) < w.Count && d.Replaces == "" && d.User == "" && slices.Contains(w.Zones, d.Zone) {
 			w.Places = append(w.Places, d.place())
 		}
 	}
