@@ -172,6 +172,24 @@ func (b *builder) serveBy(places []replica.Place) error {
 	return b.serveByVM(to.vm)
 }
 
+// serveFirst brings the address to who is to have it before a VM is taken away, or while nobody has it. While nobody
+// leads, nobody is served whoever has it: what was taken away comes back first, and waits for no load balancer.
+func (b *builder) serveFirst() error {
+	stay := b.staying(replica.Place{})
+	if b.whoLeads.Unknown == "" {
+		return b.serveBy(stay)
+	}
+	b.only = holderFor(stay).vm // it is made with the address, if nobody has it
+	return nil
+}
+
+// serveLast shows what serveFirst has left for later. What is refused of it is so once it is its turn.
+func (b *builder) serveLast() {
+	if b.whoLeads.Unknown != "" {
+		_ = b.serveBy(b.staying(replica.Place{}))
+	}
+}
+
 // serveByRule makes the load balancer: at last the forwarding rule, for which a VM gives the address up. The VMs are in
 // their groups before.
 func (b *builder) serveByRule(places []replica.Place) error {

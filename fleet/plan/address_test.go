@@ -118,6 +118,18 @@ func TestTheAddressMovesWithTheNumberOfReplicas(t *testing.T) {
 		{"create goes on with two", 1, changes{served(0)}, plan.Wish{Kind: plan.Create, Count: 2, Interrupt: true},
 			"order-replicas; create-disk x; create-vm x; await-joined x; " + makeParts + "; await-attached master-a; " +
 				"await-attached x; " + takeA + "; " + makeRule},
+		{"the only one is away for a roll, and another came meanwhile: it comes back first", 1, changes{unserved,
+			stranger("prod-1-y", zones[1]), gone(0), leaderless}, plan.Wish{Kind: plan.Roll, Image: "image-2",
+			Interrupt: true}, "create-vm master-a; await-joined master-a; " + makeParts + "; " + makeRule},
+		{"the only one is away for its replacement, and another came meanwhile", 1, changes{unserved,
+			stranger("prod-1-y", zones[1]), gone(0), leaderless}, plan.Wish{Kind: plan.Replace, Name: "master-a",
+			InPlace: true, Interrupt: true}, "create-vm master-a; await-joined master-a; " + makeParts + "; " + makeRule},
+		{"the only one is away, and parts are left: it comes back with the address", 1, changes{parts(), gone(0),
+			leaderless}, plan.Wish{Kind: plan.Roll, Image: "image-1", Interrupt: true}, "create-vm master-a " + endpoint +
+			"; await-joined master-a; " + deleteParts},
+		{"the voter of a pair is away, and the other was ordered out: it comes back without consent, too", 2,
+			changes{served(-1), left(1), gone(0), leaderless}, plan.Wish{Kind: plan.Replace, Name: "master-a",
+				InPlace: true}, "create-vm master-a; await-joined master-a"},
 		{"all of it goes", 1, changes{served(0)}, plan.Wish{Kind: plan.Delete}, "delete-vm master-a; delete-disk"},
 
 		{"without consent nothing begins", 1, changes{served(0)}, plan.Wish{Kind: plan.Add}, plan.WouldInterrupt},

@@ -187,7 +187,8 @@ func (w *world) deletePart(s plan.Step) error {
 }
 
 // mayServe checks a step against the endpoint: while nobody has the address, and somebody could, nothing else is done
-// than to give it; it is taken only where the operator has accepted that; and no VM goes for good with it.
+// than to give it, or to bring a VM back while nobody leads; it is taken only where the operator has accepted that; and
+// no VM goes for good with it. Lists that are all of an earlier time may make an outage longer, and do no more.
 func (k *walk) mayServe(s plan.Step) error {
 	if k.balancer == nil || k.wish.Kind == plan.Delete {
 		return nil
@@ -198,12 +199,14 @@ func (k *walk) mayServe(s plan.Step) error {
 	gives = gives || takes && k.balancer.user == "" // once more, by a list that is late: nothing is left to take
 	goes := s.Act == plan.DeleteVM && k.balancer.user == s.Place.String()
 	inPlace := k.wish.InPlace || k.wish.Kind == plan.Roll
+	back := slices.Contains([]plan.Act{plan.CreateDisk, plan.CreateVM, plan.AwaitJoined}, s.Act)
+	gives = gives || inPlace && back && k.lied == noLeader
 	switch {
-	case k.balancer.user == "" && k.someoneCouldServe() && !gives:
+	case k.balancer.user == "" && k.someoneCouldServe() && !gives && k.lied != oldSurroundings:
 		return fmt.Errorf("nobody has the address, and %s is done", s.Act)
 	case takes && !k.wish.Interrupt:
 		return fmt.Errorf("%s without consent", s.Act)
-	case goes && (!inPlace || len(k.stay()) > 1):
+	case goes && (!inPlace || len(k.stay()) > 1 && k.lied != oldLists):
 		return fmt.Errorf("VM %s goes with the address", s.Place)
 	}
 	return nil
@@ -214,7 +217,9 @@ func (k *walk) stay() []replica.Place {
 	return slices.DeleteFunc(k.inventory(false).Known(), func(p replica.Place) bool { return k.leave(p) != nil })
 }
 
-func (k *walk) someoneCouldServe() bool { return slices.ContainsFunc(k.stay(), k.alive) }
+func (k *walk) someoneCouldServe() bool {
+	return k.hasQuorum() && slices.ContainsFunc(k.stay(), k.alive)
+}
 
 // served checks that who is to have the address has it, with all parts of the load balancer or with none.
 func (k *walk) served() error {

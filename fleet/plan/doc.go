@@ -20,6 +20,8 @@
 //   - A data disk is deleted only where the operator asked for it, by its numeric id, and after its VM.
 //   - The address of a load balancer on demand is taken from who has it only where the operator accepts the outage.
 //     While nobody has it, the next step gives it to who is to have it.
+//   - While nobody leads, a VM that was taken away to be made anew comes back first, whoever came to the cluster
+//     meanwhile and whoever has the address.
 //
 // It reads no clock, asks nobody, and knows no load balancer but as resources with fields, and by who has the address.
 package plan

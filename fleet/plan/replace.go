@@ -1,7 +1,9 @@
 package plan
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 
 	"github.com/quorate/quorate/internal/replica"
 )
@@ -40,7 +42,7 @@ func (b *builder) replaceInPlace() error {
 		return refuse(NoSuchReplica, fmt.Sprintf("'quorate orders withdraw %d' brings it back; 'quorate add' makes another "+
 			"replica.", l.Number), "%s was ordered to leave by order %d.", p, l.Number)
 	}
-	if err := b.serveBy(b.staying(replica.Place{})); err != nil {
+	if err := b.serveFirst(); err != nil {
 		return err
 	}
 	v, there := b.vm(p)
@@ -60,6 +62,7 @@ func (b *builder) replaceInPlace() error {
 	}
 	b.returns(p)
 	b.keepOld(p)
+	b.serveLast()
 	if len(b.plan.Steps) == 0 {
 		b.warn("VM %s was made anew within the last hour; with --again it is made once more.", p.Name)
 	}
@@ -91,6 +94,7 @@ func (b *builder) remake(p replica.Place) error {
 	}
 	b.returns(p)
 	b.keepOld(p)
+	b.serveLast()
 	return nil
 }
 
@@ -119,34 +123,53 @@ func (b *builder) interruption(otherwise string) string {
 }
 
 // roll replaces each VM that is not as it is wanted, in its place and with its disk, one at a time: etcd's leader last.
-// It goes on only while everybody else is well.
+// It goes on only while everybody else is well. A VM that is away comes back before anybody else is judged, and leads
+// again where nobody does: one that came to the cluster meanwhile, and cannot be rolled, does not keep it away.
 func (b *builder) roll() error {
-	if err := b.showDifferences(); err != nil {
-		return err
+	amiss := b.showDifferences() // of those that are there: those that come back are supposed to be as wanted
+	if err := b.serveFirst(); err != nil {
+		return cmp.Or(amiss, err)
 	}
-	if err := b.serveBy(b.staying(replica.Place{})); err != nil {
-		return err
+	begun, lost := b.bringBack()
+	comesBack := b.whoLeads.Unknown != "" && len(begun) > 0 ||
+		slices.ContainsFunc(b.plan.Steps, func(s Step) bool { return s.Act == CreateVM })
+	if amiss = cmp.Or(amiss, lost); amiss == nil {
+		amiss = b.rollOthers(begun)
 	}
-	begun := map[replica.Place]bool{}
-	for _, p := range b.staying(replica.Place{}) { // first what was begun
+	if amiss != nil && !comesBack {
+		return amiss
+	}
+	b.serveLast()
+	return b.allAsWanted()
+}
+
+// bringBack goes on with those that were begun, and says who cannot come back.
+func (b *builder) bringBack() (begun map[replica.Place]bool, lost error) {
+	begun = map[replica.Place]bool{}
+	for _, p := range b.staying(replica.Place{}) {
 		v, there := b.vm(p)
 		if there && (b.isOld(v) || b.joined(p)) {
 			continue
 		}
-		begun[p] = true
-		if there {
-			b.returns(p)
-			continue
-		}
 		k, known := b.Record.incarnation(p)
-		if d, ok := b.diskByID(k.DiskID); known && ok && d.User == "" {
+		d, ok := b.diskByID(k.DiskID)
+		switch {
+		case there:
+		case known && ok && d.User == "":
 			b.makeVM(p, d.Name, k.InstanceID)
-			b.returns(p)
+		default:
+			lost = refuse(ReplicaIsNotDone, "Repair or remove it first.",
+				"Replica %s has no VM, and no data disk is left of it.", p)
 			continue
 		}
-		return refuse(ReplicaIsNotDone, "Repair or remove it first.",
-			"Replica %s has no VM, and no data disk is left of it.", p)
+		begun[p] = true
+		b.returns(p)
 	}
+	return begun, lost
+}
+
+// rollOthers makes those anew that are not as they are wanted, and that were not begun.
+func (b *builder) rollOthers(begun map[replica.Place]bool) error {
 	for _, p := range b.leaderLast() {
 		v, there := b.vm(p)
 		if !there || !b.isOld(v) || begun[p] {
@@ -175,7 +198,7 @@ func (b *builder) roll() error {
 		b.now = before
 		b.step(Step{Act: AwaitJoined, Place: p}, "", "", "Wait until %s is a member again, and ready.", p.Name)
 	}
-	return b.allAsWanted()
+	return nil
 }
 
 // leaderLast are the replicas in the order in which they are rolled.

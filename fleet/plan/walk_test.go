@@ -64,7 +64,7 @@ type walk struct {
 
 func newWorld(t *testing.T, seed uint64) *world {
 	w := &world{t: t, rng: rand.New(rand.NewPCG(seed, 7)), vms: map[replica.Place]*vm{}, disks: map[string]*plan.Disk{},
-		member: map[replica.Place]*member{}}
+		member: map[replica.Place]*member{}, lied: truth}
 	n := w.rng.IntN(6)
 	w.rec.Wanted = max(1, n)
 	for k := range n {
@@ -116,6 +116,7 @@ func (k *walk) run() error {
 	}
 	for round := range 120 {
 		lies := round < 60 && k.rng.IntN(2) == 0
+		k.lied = truth
 		i := k.inventory(lies)
 		p, err := plan.Make(k.resolved, i)
 		if err != nil {
@@ -230,8 +231,7 @@ func (k *walk) refused(err error) error {
 		return fmt.Errorf("not a refusal with a reason and a next step: %w", err)
 	}
 	k.end = r.Name
-	if voters, touch := k.votes(); r.Name == plan.MembersUnknown && k.wish.Interrupt && k.began && voters == 1 &&
-		touch == 0 {
+	if voters, touch := k.votes(); k.wish.Interrupt && k.began && voters == 1 && touch == 0 {
 		return errors.New("the only replica was taken away for its replacement, and stays away")
 	}
 	return nil
@@ -269,7 +269,7 @@ func (k *walk) begun(p replica.Place) (out []string) {
 
 // act takes a step, or fails to before or after its effect, and checks what it did.
 func (k *walk) act(s plan.Step, faults bool) error {
-	k.log = append(k.log, fmt.Sprintf("%+v", s))
+	k.log = append(k.log, fmt.Sprintf("lie %d: %+v", k.lied, s))
 	if faults && k.rng.IntN(6) == 0 {
 		return nil // it failed before its effect
 	}

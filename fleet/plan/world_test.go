@@ -28,6 +28,8 @@ type world struct {
 	ids    int
 	// past are earlier lists, for an API that is late.
 	past []lists
+	// lied is the lie of the last inventory of a command that was to be one.
+	lied lie
 	// balancer is the load balancer on demand; nil: the document asks for none.
 	balancer *balancer
 }
@@ -244,11 +246,24 @@ func (w *world) inventory(lies bool) plan.Inventory {
 	return i
 }
 
+// lie is a way in which an inventory is wrong, by its number in world.lie.
+type lie int
+
+// The truth, and the lies by which the walks judge a step: that nobody says who the members are, and two that nothing
+// contradicts, as all of it is of one earlier time.
+const (
+	truth           lie = -1
+	oldLists        lie = 1
+	noLeader        lie = 7
+	oldSurroundings lie = 9
+)
+
 func (w *world) lie(i *plan.Inventory) {
-	switch w.rng.IntN(12) {
+	w.lied = lie(w.rng.IntN(12))
+	switch w.lied {
 	case 0:
 		i.VMs, i.Disks = nil, nil
-	case 1:
+	case oldLists:
 		then := w.past[w.rng.IntN(len(w.past))]
 		i.VMs, i.Disks = then.vms, then.disks
 	case 2:
@@ -261,11 +276,11 @@ func (w *world) lie(i *plan.Inventory) {
 		i.Disks = without(w.rng, i.Disks)
 	case 6:
 		i.VMs, i.Incomplete = without(w.rng, i.VMs), "zone us-central1-b did not answer"
-	case 7:
+	case noLeader:
 		i.Members = plan.Members{Unknown: "no report is younger than 45 s"}
 	case 8:
 		i.Record.Unread = "503"
-	case 9:
+	case oldSurroundings:
 		i.Surroundings = w.past[w.rng.IntN(len(w.past))].around
 	case 10:
 		i.Surroundings.There = w.past[max(0, len(w.past)-2)].around.There
