@@ -113,6 +113,12 @@ func TestPlansWhereMoreIsAmiss(t *testing.T) {
 			i.Record.Leaves = append(i.Record.Leaves, plan.Leave{Place: at, Number: 3, Done: true})
 		}}, plan.Add, nil,
 			"order-replicas 4; create-disk prod-1-x2; create-vm prod-1-x2; await-joined prod-1-x2"},
+		{"a VM that has not joined is not listed, and its disk is in use", 3, changes{stranger("prod-1-x1", zones[1]),
+			func(i *plan.Inventory) { i.VMs = i.VMs[:3] }}, plan.Add, nil, plan.ListContradicts},
+		{"the disk of one that was begun is attached to another VM, which is none of the cluster", 3,
+			changes{begunDisk("prod-1-zz", zones[1]), func(i *plan.Inventory) { i.Disks[3].User = "rescue" }}, plan.Remove,
+			wishes{named("master-b")}, "order-leave master-b; await-left master-b; order-replicas 2; delete-vm master-b 101; " +
+				"delete-disk 201"},
 		{"add under a name, in no zone that is named", 3, nil, plan.Add, wishes{named("extra")},
 			"order-replicas 4; create-disk us-central1-a.extra; create-vm extra; await-joined extra"},
 		{"add under a name goes on where its VM is", 3, changes{stranger("extra", zones[2])}, plan.Add,
@@ -168,7 +174,8 @@ func TestPlansWhereMoreIsAmiss(t *testing.T) {
 			i.Disks = append(i.Disks, plan.Disk{Zone: zones[1], Name: "prod-1-zz-data", ID: "300"})
 		}}, plan.Remove, wishes{named("prod-1-zz")}, plan.NoSuchReplica},
 		{"remove takes no disk that a VM has which is not listed", 3, changes{begunDisk("prod-1-zz", zones[1]),
-			func(i *plan.Inventory) { i.Disks[3].User = "prod-1-zz" }}, plan.Remove, wishes{named("prod-1-zz")}, ""},
+			func(i *plan.Inventory) { i.Disks[3].User = "prod-1-zz" }}, plan.Remove, wishes{named("prod-1-zz")},
+			plan.ListContradicts},
 		{"remove takes no disk that a member of another place ran on", 3, changes{func(i *plan.Inventory) {
 			i.Disks[1].Replica, i.Disks[1].User = "prod-1-zz", ""
 		}}, plan.Remove, wishes{named("prod-1-zz")}, plan.NoSuchReplica},

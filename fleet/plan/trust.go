@@ -60,12 +60,19 @@ func (b *builder) mayBegin() error {
 	return Inventory{Members: b.whoLeads}.nobodyLeads()
 }
 
-// agrees holds the list of VMs against what the record and the leader say.
+// agrees holds the list of VMs against what the leader and the list of disks say. Who has not joined yet is known by
+// its disk alone. A disk that somebody attached to another VM than it was made for says nothing.
 func (i Inventory) agrees() error {
 	const again = "The list is stale, or not whole: try again in a minute."
 	for n, v := range i.VMs {
 		if slices.ContainsFunc(i.VMs[:n], func(o VM) bool { return o.Place == v.Place }) {
 			return refuse(ListContradicts, again, "The Compute API lists %s twice.", v.Place)
+		}
+	}
+	for _, d := range i.Disks {
+		if _, listed := i.vm(d.place()); !listed && d.User != "" && d.User == d.Replica {
+			return refuse(ListContradicts, again, "Data disk %s is attached to %s, and the Compute API lists no such VM.",
+				d.Name, d.place())
 		}
 	}
 	for _, m := range i.Members.List {
