@@ -14,7 +14,6 @@ import (
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
-	"github.com/quorate/quorate/etcdmember/acts"
 	"github.com/quorate/quorate/etcdmember/datadir"
 	"github.com/quorate/quorate/etcdmember/etcdtest"
 	"github.com/quorate/quorate/etcdmember/leader"
@@ -154,7 +153,7 @@ func TestAFullPairHealsOnceThereIsHistoryToGiveUp(t *testing.T) {
 		}
 		return nil
 	})
-	r.cutAll(append(roomSteps, acts.StepDefragmentOwn))
+	r.cutAll(pairSteps)
 	r.await("all is cut", r.allCut)
 	r.hasRoom(c)
 	for p := range r.agents {

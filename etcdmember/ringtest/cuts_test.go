@@ -7,6 +7,7 @@ import "github.com/quorate/quorate/etcdmember/acts"
 var (
 	damageSteps = []acts.Step{acts.StepNoteDamage}
 	roomSteps   = []acts.Step{acts.StepCompact, acts.StepDefragment, acts.StepDisarm}
+	pairSteps   = []acts.Step{acts.StepCompact, acts.StepDefragment, acts.StepDefragmentOwn, acts.StepDisarm}
 	joinSteps   = []acts.Step{acts.StepIncarnation, acts.StepIncarnationOnDisk, acts.StepMarkAdding,
 		acts.StepAddLearner,
 		acts.StepMarkAdded,
