@@ -121,9 +121,7 @@ func (w *alarmWork) finishTask(now time.Time) (step string, err error) {
 		return "", nil
 	}
 	w.task = nil
-	t.cancel()
-	t.finish(now, t.err)
-	return t.step, t.err
+	return t.step, t.take(now)
 }
 
 // disarm takes one alarm of one member back, and no other, or the one of id 0, which is about a difference: etcd takes

@@ -33,6 +33,13 @@ func (t *backgroundTask) ended() bool {
 	}
 }
 
+// take gives the result of a task that has ended to finish.
+func (t *backgroundTask) take(now time.Time) error {
+	t.cancel()
+	t.finish(now, t.err)
+	return t.err
+}
+
 // startTask begins one. The caller has made sure that none runs.
 func startTask(step string, do func(context.Context) error, finish func(time.Time, error)) *backgroundTask {
 	ctx, cancel := context.WithTimeout(context.Background(), taskTimeout)

@@ -43,7 +43,8 @@ type movement struct {
 	at    time.Time
 }
 
-// need is since when a member is needed for a quorum, and since when it is not; zero: it is, or is not.
+// need is whether the others are a quorum without a member. since is when they stopped to be one; zero: they are one.
+// freed is leader.RingMember.FreedAt.
 type need struct{ since, freed time.Time }
 
 func (m *Membership) newLeaderLoop() *leaderLoop {

@@ -63,6 +63,7 @@ func (k *keeper) toLeave(f table.Facts, s table.MemberStatus, o record.Order) ui
 	return 0
 }
 
+// anotherVotes: this member is not the only voter, which never leaves.
 func anotherVotes(s table.MemberStatus) bool {
 	return slices.ContainsFunc(s.Members, func(m table.Member) bool { return !m.Learner && m.ID != s.MemberID })
 }

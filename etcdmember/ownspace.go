@@ -23,8 +23,7 @@ type ownSpace struct {
 func (o *ownSpace) tick(now time.Time, s table.MemberStatus) {
 	if t := o.task; t.ended() {
 		o.task = nil
-		t.cancel()
-		t.finish(now, t.err)
+		_ = t.take(now) // its finish logs it
 	}
 	switch {
 	case o.task.runs():
@@ -50,7 +49,7 @@ func (o *ownSpace) begin(d table.Database) {
 	})
 }
 
-// forget breaks off what is done, and forgets the rest.
+// forget ends the task that runs, if there is one, and forgets what was seen.
 func (o *ownSpace) forget() {
 	o.task.drop()
 	o.task, o.full, o.done = nil, time.Time{}, time.Time{}

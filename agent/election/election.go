@@ -2,6 +2,7 @@ package election
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"sync"
 	"time"
@@ -47,17 +48,12 @@ type Config struct {
 // Election stands for election for as long as Run runs.
 type Election struct {
 	cfg   Config
-	yield chan yielded
+	yield chan error // why the term ends, so that another replica can try
 
 	mu    sync.Mutex
 	term  *term     // nil: the Lease is not held
 	aside time.Time // until then another replica can try
 }
-
-// yielded is why a term ends so that another replica can try.
-type yielded string
-
-func (y yielded) Error() string { return string(y) }
 
 // New returns an election that has not begun.
 func New(cfg Config) *Election {
@@ -65,7 +61,7 @@ func New(cfg Config) *Election {
 	if cfg.Now == nil {
 		cfg.Now, cfg.newAlarm = SinceBoot, newBootAlarm
 	}
-	return &Election{cfg: cfg, yield: make(chan yielded, 1)}
+	return &Election{cfg: cfg, yield: make(chan error, 1)}
 }
 
 // Yield ends the term, so that another replica can take the Lease. This one does not try to for a while, also where it
@@ -77,7 +73,7 @@ func (e *Election) Yield(why string, aside time.Duration) {
 	}
 	e.mu.Unlock()
 	select {
-	case e.yield <- yielded(why):
+	case e.yield <- errors.New(why):
 	default: // it yields already
 	}
 }
@@ -108,7 +104,7 @@ func (e *Election) Begin(start func() error) error {
 func (e *Election) Run(ctx context.Context) {
 	for ctx.Err() == nil {
 		select {
-		case <-e.yield: // it counts by the time that it has set
+		case <-e.yield: // Yield has set until when this replica stands aside: that is asked next
 		default:
 		}
 		if left := e.standsAside(); left > 0 {

@@ -52,7 +52,7 @@ func (t *term) end() {
 
 // watch returns why the term ends: ctx is done, renewals have failed for too long, another has the Lease, gaveUp is
 // closed, or this replica yields.
-func (t *term) watch(ctx context.Context, gaveUp <-chan struct{}, yield <-chan yielded) error {
+func (t *term) watch(ctx context.Context, gaveUp <-chan struct{}, yield <-chan error) error {
 	alarm := t.newAlarm()
 	defer alarm.stop()
 	for {
@@ -66,8 +66,8 @@ func (t *term) watch(ctx context.Context, gaveUp <-chan struct{}, yield <-chan y
 			return context.Cause(ctx)
 		case <-gaveUp:
 			return fmt.Errorf("the lease could not be renewed in time%s", t.lock.failure())
-		case y := <-yield:
-			return y
+		case why := <-yield:
+			return why
 		case <-t.lock.changed:
 		case <-alarm.goes:
 		}

@@ -70,8 +70,8 @@ type RingMember struct {
 	UnreachableSince time.Time
 	// MovedAt is when Match last grew.
 	MovedAt time.Time
-	// FreedAt is since when the others are a quorum without it, as far as this leadership knows. What was shorter than
-	// StaysDrained does not count.
+	// FreedAt is when the others became a quorum without it: first seen in this leadership, or again after they had
+	// been none for StaysDrained or longer. Shorter gaps leave it as it was.
 	FreedAt time.Time
 	// DBSize, DBInUse and Quota are bytes as the member's status said; 0: not known. DefragmentedAt is when we last did
 	// it.

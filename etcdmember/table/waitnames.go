@@ -30,6 +30,7 @@ const (
 const (
 	WaitNoQuorumEmptyDisk   = "no-quorum-empty-disk"
 	WaitPeersDoNotConnect   = "peers-do-not-connect"
+	WaitEtcdStarts          = "etcd-starts"
 	WaitJoinNotSeenByAll    = "join-not-seen-by-all"
 	WaitListNewerThanRecord = "list-newer-than-record"
 )
@@ -37,7 +38,6 @@ const (
 // Of a quorum that is lost, and of the restore that follows.
 const (
 	WaitNoQuorum             = "no-quorum"
-	WaitEtcdStarts           = "etcd-starts"
 	WaitRestoreOffered       = "restore-offered"
 	WaitSurvivorWaitsForDisk = "survivor-waits-for-disk"
 	WaitSurvivorsNotEnough   = "survivors-not-enough"
