@@ -364,8 +364,10 @@ func TestADiskAloneIsLeftToWhoHasComeToIt(t *testing.T) {
 	}
 	at := replica.Place{Zone: zones[1], Name: "prod-1-zz"}
 	for name, comes := range map[string]func(*plan.Inventory){
-		"a VM":          func(i *plan.Inventory) { i.VMs = append(i.VMs, plan.VM{Place: at, InstanceID: "190"}) },
-		"an agent":      func(i *plan.Inventory) { i.Record.Replicas = append(i.Record.Replicas, plan.Incarnation{Place: at}) },
+		"a VM": func(i *plan.Inventory) { i.VMs = append(i.VMs, plan.VM{Place: at, InstanceID: "190"}) },
+		"an agent": func(i *plan.Inventory) {
+			i.Record.Replicas = append(i.Record.Replicas, plan.Incarnation{Place: at})
+		},
 		"a member away": func(i *plan.Inventory) { i.Members.List = append(i.Members.List, plan.Member{Place: at}) },
 	} {
 		i := wellOff(3)

@@ -61,15 +61,15 @@ func newDebian(t *testing.T) debian {
 			filepath.Base(path), len(read(t, path)), sha256.Sum256([]byte(read(t, path))))
 	}
 	d.write(t, "Packages", index.String())
-	for _, folder := range []string{"etc/apt/apt.conf.d", "etc/apt/preferences.d", "var/lib/dpkg/updates", "var/lib/dpkg/info",
-		"var/lib/apt/lists/partial", "var/cache/apt/archives/partial", "var/log/apt"} {
+	for _, folder := range []string{"etc/apt/apt.conf.d", "etc/apt/preferences.d", "var/lib/dpkg/updates",
+		"var/lib/dpkg/info", "var/lib/apt/lists/partial", "var/cache/apt/archives/partial", "var/log/apt"} {
 		d.write(t, "root/"+folder+"/.keep", "")
 	}
 	d.write(t, "root/var/lib/dpkg/status", "")
 	d.write(t, "root/etc/apt/sources.list", "deb [trusted=yes] copy:"+d.dir+" ./\n")
 	d.write(t, "machine.conf", fmt.Sprintf("Dir %q;\nDir::State::status %q;\nDPkg::Path %q;\n"+
-		"APT::Sandbox::User \"root\";\nDPkg::Options { \"--force-unsafe-io\"; };\nDir::Bin::methods \"/usr/lib/apt/methods\";\n", d.root(),
-		d.root()+"/var/lib/dpkg/status", os.Getenv("PATH")+":/usr/sbin:/sbin"))
+		"APT::Sandbox::User \"root\";\nDPkg::Options { \"--force-unsafe-io\"; };\n"+
+		"Dir::Bin::methods \"/usr/lib/apt/methods\";\n", d.root(), d.root()+"/var/lib/dpkg/status", os.Getenv("PATH")+":/usr/sbin:/sbin"))
 	return d
 }
 
@@ -150,14 +150,17 @@ func TestWhatIsNewerOnTheMachineIsExchangedForThePinned(t *testing.T) {
 }
 
 func TestWhatNeedsTheNewerVersionIsNotRemovedButNamed(t *testing.T) {
-	d := newDebian(t)
-	d.has(t, "libbase 2", "user 2", "oldclock 1")
-	before := versions(t, d.root())
-	out, err := d.install()
-	if err == nil || !strings.Contains(out, "with the pinned versions apt would remove user: remove that by hand") {
-		t.Errorf("%v: %s", err, out)
+	for _, setting := range []string{"", "APT::Get::Purge \"true\";\n"} { // apt has another word for it then
+		d := newDebian(t)
+		d.write(t, "machine.conf", read(t, filepath.Join(d.dir, "machine.conf"))+setting)
+		d.has(t, "libbase 2", "user 2", "oldclock 1")
+		before := versions(t, d.root())
+		out, err := d.install()
+		if err == nil || !strings.Contains(out, "with the pinned versions apt would remove user: remove that by hand") {
+			t.Errorf("%q: %v: %s", setting, err, out)
+		}
+		d.check(t, before)
 	}
-	d.check(t, before)
 }
 
 func TestAnotherDaemonThatSetsTheClockGivesWay(t *testing.T) {

@@ -25,7 +25,8 @@ for name; do
   deb=$name-newer.deb
   dpkg-deb -Znone -b "$tree" "$debs/$deb"
   dpkg-deb -f "$debs/$deb" >>"$debs/Packages"
-  printf 'Filename: ./%s\nSize: %d\nSHA256: %s\n\n' "$deb" "$(stat -c %s "$debs/$deb")" "$(sha256sum "$debs/$deb" | cut -d' ' -f1)" >>"$debs/Packages"
+  printf 'Filename: ./%s\nSize: %d\nSHA256: %s\n\n' "$deb" "$(stat -c %s "$debs/$deb")" \
+    "$(sha256sum "$debs/$deb" | cut -d' ' -f1)" >>"$debs/Packages"
 done`
 
 var exactly = []string{"libcurl4", "libnftables1", "libxtables12", "libip4tc2", "libip6tc2"}
@@ -40,11 +41,15 @@ mount --bind "$cache" "$root/cache"
 mount --bind "$debs" "$root/debs"
 mount -t proc proc "$root/proc"
 mount --bind /dev/null "$root/dev/null"
-in_root() { env -i HOME=/root PATH=/usr/sbin:/usr/bin:/sbin:/bin LC_ALL=C.UTF-8 DEBIAN_FRONTEND=noninteractive "${@:2}" chroot "$root" bash -euc "$1"; }
+in_root() {
+  env -i HOME=/root PATH=/usr/sbin:/usr/bin:/sbin:/bin LC_ALL=C.UTF-8 DEBIAN_FRONTEND=noninteractive "${@:2}" \
+    chroot "$root" bash -euc "$1"
+}
 [[ -e $root/usr/bin/curl ]] || in_root 'apt-get update -q; apt-get install -q -y --no-install-recommends libcurl4'
 umask 077
 for run in first second; do
-  in_root '/repository/images/install.sh /repository/bin' QUORATE_CACHE=/cache QUORATE_COMMIT="$commit" QUORATE_EXTRA="${extra:+/extra}"
+  in_root '/repository/images/install.sh /repository/bin' QUORATE_CACHE=/cache QUORATE_COMMIT="$commit" \
+    QUORATE_EXTRA="${extra:+/extra}"
 done`
 
 var ourUnits = []string{"quorate.service", "kubelet.service", "var-lib-quorate.mount", "quorate-data-disk.service",
