@@ -7,9 +7,9 @@ import (
 	"sync"
 )
 
-// EtcdSessions has EtcdTLS for an agent that connects again and again: its surveys ask each member over a connection of
-// its own. The configuration and its sessions serve while the leaf and the trust bundle stay as they are. A connection
-// that resumes a session costs either side no signature, no chain of certificates and no reading of their files. etcd
+// EtcdSessions has EtcdTLS for an agent that connects again and again, as it does to members while there is no quorum.
+// The configuration and its sessions serve while the leaf and the trust bundle stay as they are. A connection that
+// resumes a session costs either side no signature, no chain of certificates and no reading of their files. etcd
 // forgets its side of the sessions when it is started again, as it has to be for another trust bundle, and Go's TLS
 // resumes none whose certificates have run out. Its method may be called concurrently.
 type EtcdSessions struct {

@@ -15,7 +15,6 @@ import (
 	"github.com/quorate/quorate/certs"
 	"github.com/quorate/quorate/etcdmember/member"
 	"github.com/quorate/quorate/etcdmember/table"
-	"github.com/quorate/quorate/internal/record"
 	"github.com/quorate/quorate/internal/replica"
 )
 
@@ -27,6 +26,7 @@ type asker struct {
 	files   certs.Files
 	tls     func() *tls.Config // nil, or returning nil: there are no certificates yet
 	hosts   string             // the hosts file
+	lines   lines
 	// raft asks a member for what it knows of raft.
 	raft func(ctx context.Context, a table.Answer) (member.RaftStatus, error)
 	// peerPatience is how long the next question to the peers' ports may take.
@@ -84,34 +84,29 @@ func (k *asker) ask(ctx context.Context, targets []target) []table.Answer {
 
 func (k *asker) askOne(ctx context.Context, t target, tlsConfig *tls.Config) table.Answer {
 	a := table.Answer{Place: t.Place, InstanceID: t.instanceID, Address: t.address}
+	to := lineTo{t.address, t.DNSName(k.cluster), tlsConfig}
+	if said, ok := k.askAgain(ctx, to, a); ok {
+		return said
+	}
 	// First a plain connection: gRPC would go on trying a port that refuses.
 	var d net.Dialer
 	conn, err := d.DialContext(ctx, "tcp", netip.AddrPortFrom(t.address, member.ClientPort).String())
 	if err != nil {
 		return a
 	}
-	defer conn.Close()
 	a.Reach = table.ReachTCP
 	if tlsConfig == nil {
+		conn.Close()
 		return a
 	}
-	name := t.DNSName(k.cluster)
-	c, err := member.DialOver(conn, name, t.address, tlsConfig)
+	l, err := openLine(conn, to)
 	if err != nil {
 		return a
 	}
-	defer c.Close()
-	if !serves(ctx, c) {
-		return a
+	if serves(ctx, l.client) {
+		l.ask(ctx, &a)
 	}
-	if id, list, err := member.List(ctx, c); err == nil {
-		a.Reach, a.ClusterID, a.Members = table.ReachLinearizable, id, list
-	}
-	if st, err := c.Status(ctx, member.ClientURL(name)); err == nil {
-		a.Reach = max(a.Reach, table.ReachAnswers)
-		a.ClusterID, a.Version = record.MemberID(st.Header.GetClusterId()), st.Version
-		a.Database, a.Leads = st.DbSize, st.Leader != 0 && st.Leader == st.Header.GetMemberId()
-	}
+	k.lines.keepOrClose(l, a)
 	return a
 }
 

@@ -60,6 +60,14 @@ const (
 	enoughGrace = 150 * time.Millisecond
 )
 
+// A running replica asks each keepPause, by the connections of the time before (lines.go). An answer takes some 3 ms; a
+// third of the enoughGrace leaves the rest of it to a question over a new connection.
+const (
+	lineTimeout = 50 * time.Millisecond
+	lineIdle    = 30 * time.Second
+	lineLife    = 10 * time.Minute
+)
+
 // peerTimeout bounds one question to a peer's port. It answers from memory, also where there is no quorum. Where none
 // has answered in time the next question has twice as long, up to mostPeerTimeout: a join waits for an answer, and etcd
 // itself waits that long for one.
