@@ -51,10 +51,9 @@ func TestUnitSaysWhatTheAgentReliesOn(t *testing.T) {
 		"Service.WatchdogSec": "30s", "Service.WatchdogSignal": "SIGABRT",
 		"Service.TimeoutStartFailureMode": "abort", "Service.TimeoutStopSec": "90s",
 		"Service.Restart": "always", "Service.RestartSec": "1s", "Service.ExecStart": "/usr/local/bin/quorate agent",
-		"Install.WantedBy":        "multi-user.target",
-		"Service.NoNewPrivileges": "yes", "Service.RuntimeDirectoryMode": "0711",
+		"Install.WantedBy":                "multi-user.target",
+		"Service.RuntimeDirectoryMode":    "0711",
 		"Service.LogRateLimitIntervalSec": "0",
-		"Service.RestrictAddressFamilies": "AF_UNIX AF_INET AF_INET6 AF_NETLINK",
 	} {
 		if values[name] != want {
 			t.Errorf("%s is %q, want %q", name, values[name], want)
@@ -74,6 +73,28 @@ func TestUnitSaysWhatTheAgentReliesOn(t *testing.T) {
 		if value, ok := values[name]; ok {
 			t.Errorf("%s=%s keeps the agent from starting", name, value)
 		}
+	}
+}
+
+// What the agent and all that it starts are kept from, in full: an option that is taken out, or a capability that is
+// added, is a change of what an intruder can do.
+func TestUnitIsConfined(t *testing.T) {
+	values := options(t, "quorate.service")
+	for name, want := range map[string]string{
+		"NoNewPrivileges": "yes", "ProtectSystem": "yes", "ProtectHome": "yes", "PrivateTmp": "yes",
+		"ProtectKernelTunables": "yes", "ProtectKernelModules": "yes", "ProtectKernelLogs": "yes",
+		"RestrictRealtime": "yes", "RestrictSUIDSGID": "yes", "LockPersonality": "yes",
+		"SystemCallArchitectures": "native", "UMask": "0077", "LimitCORE": "0",
+		"RestrictAddressFamilies": "AF_UNIX AF_INET AF_INET6 AF_NETLINK",
+		"CapabilityBoundingSet": "CAP_NET_ADMIN CAP_CHOWN CAP_DAC_OVERRIDE CAP_FOWNER CAP_SETUID CAP_SETGID CAP_KILL " +
+			"CAP_SYS_NICE CAP_SYS_RESOURCE CAP_NET_BIND_SERVICE",
+	} {
+		if got := values["Service."+name]; got != want {
+			t.Errorf("%s is %q, want %q", name, got, want)
+		}
+	}
+	if got, ok := values["Service.AmbientCapabilities"]; ok {
+		t.Errorf("AmbientCapabilities is %q: children would inherit them", got)
 	}
 }
 

@@ -2,10 +2,13 @@ package test
 
 import (
 	"fmt"
+	"os"
 	"slices"
 	"strings"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/quorate/quorate/agent/kubelet"
 	"github.com/quorate/quorate/internal/replica"
@@ -45,6 +48,7 @@ func TestCaseTheKubelet(t *testing.T) {
 		{"it is stopped, then masked, on purpose: it is left alone", onPurpose},
 		{"systemd has given up: it is started", givenUp},
 		{"the bus is started again, and systemd executes itself anew: exits are seen", busGoes},
+		{"systemd itself stands still: nothing is lost, and nothing done twice", systemdStands},
 		{"SIGKILL does not end it: it is parked, and started when it has gone", unkillable},
 	} {
 		ok := t.Run(scenario.name, func(t *testing.T) {
@@ -383,6 +387,42 @@ func busGoes(t *testing.T, w *watched) {
 			t.Errorf("after %s an exit was seen after %s: %+v", how, seen, r)
 		}
 		w.wellAgain(t)
+	}
+}
+
+// systemdStands stops the VM's process 1 for longer than the agent's watchdog lets the agent be silent, and ends the
+// kubelet meanwhile. What systemd has not heard in that time, the agent's pings among it, it hears before it acts.
+func systemdStands(t *testing.T, w *watched) {
+	if name := w.in(t, w.vm, "cat /proc/1/comm"); name != "systemd\n" {
+		t.Fatalf("process 1 is %q", name)
+	}
+	before, kubeletWas, agentWas := w.acted(t), w.pid(t, "kubelet"), w.processes(w.vm)["agent"]
+	first, err := os.FindProcess(w.cluster.vm(w.vm).InitPID)
+	w.must(t, err)
+	w.must(t, first.Signal(unix.SIGSTOP))
+	stopped := true
+	t.Cleanup(func() {
+		if stopped {
+			_ = first.Signal(unix.SIGCONT)
+		}
+	})
+	w.in(t, w.vm, "kill -9 "+kubeletWas)
+	time.Sleep(still)
+	if _, err := w.status(w.vm); err != nil {
+		t.Errorf("the agent does not answer while systemd stands still: %v", err)
+	}
+	w.must(t, first.Signal(unix.SIGCONT))
+	stopped = false
+	w.wellAgain(t)
+	if now := w.pid(t, "kubelet"); now == kubeletWas || w.in(t, w.vm, "pgrep -c -x kubelet") != "1\n" {
+		t.Errorf("the kubelet's process is %s, was %s", now, kubeletWas)
+	}
+	if now := w.processes(w.vm)["agent"]; !slices.Equal(now, agentWas) {
+		t.Errorf("the agents are %v, were %v", now, agentWas)
+	}
+	if now := w.acted(t); now != before {
+		_, _, records := w.watch(t)
+		t.Errorf("the watch did %d things itself: %+v", now-before, records)
 	}
 }
 

@@ -502,6 +502,9 @@ func bootDiskFrozen(t *testing.T, s *supervised) {
 	before, restarts := s.processes(s.vm), s.vmAgent().Restarts
 	thaw := s.freeze(t)
 	time.Sleep(still)
+	if state := s.in(t, s.vm, "ps -o stat= -C systemd-journal"); !strings.HasPrefix(state, "D") {
+		t.Errorf("journald does not wait for the disk (its state is %q), so this shows nothing", state)
+	}
 	st, err := s.status(s.vm)
 	s.must(t, err)
 	t.Logf("after %s: %+v; blocked: %+v", still, st.Components, st.Blocked)
@@ -520,8 +523,11 @@ func agentKilledWhileFrozen(t *testing.T, s *supervised) {
 	time.Sleep(5 * time.Second)
 	s.kill(t, s.vm, before["agent"][0])
 	time.Sleep(20 * time.Second)
-	t.Logf("20 s later: %v, before %v", s.processes(s.vm), before)
+	left := s.processes(s.vm)
 	thaw()
+	if len(left) != 0 {
+		t.Errorf("20 s after the agent was killed there is %v; before it was %v", left, before)
+	}
 	s.anew(t, before, time.Minute)
 	await(t, "whole", s.whole)
 	s.gone(t, before)

@@ -23,6 +23,7 @@ func TestMastersOfTheImage(t *testing.T) {
 		do   func(*testing.T, *cluster)
 	}{
 		{"each master is a Ready Node with the taint of a control plane", nodesReady},
+		{"each process has its own user and cgroup, and etcd is the last that the kernel kills", processesApart},
 		{"a Deployment that tolerates the taint runs on each of them", podsRun},
 		{"its pods' logs are read and commands run in them through the apiserver", logsAndExec},
 		{"a pod is reached over its Node's bridge", bridged},
@@ -37,6 +38,37 @@ func TestMastersOfTheImage(t *testing.T) {
 		})
 		if !ok {
 			t.Fatal("the cases after this one need what it shows")
+		}
+	}
+}
+
+// processesApart looks at what the unit, the image's users and the supervisor together have made of each process: its
+// user, a cgroup of its own below the unit's, and its place when memory is short.
+func processesApart(t *testing.T, c *cluster) {
+	const unit = "/system.slice/quorate.service/"
+	for _, vm := range c.vms {
+		await(t, "one of each", func() error { return c.one(vm) })
+		c.wantEtcdFirst(t, vm)
+		groups := map[string]string{}
+		for kind, ids := range c.processes(vm) {
+			user := kind
+			if kind == "agent" {
+				user = "root"
+			}
+			out := c.in(t, vm, fmt.Sprintf("stat -c %%U /proc/%s; grep '^0::' /proc/%[1]s/cgroup", ids[0]))
+			got, group, _ := strings.Cut(strings.TrimSpace(out), "\n0::")
+			if got != user {
+				t.Errorf("%s on %s runs as %q, want %q", kind, vm, got, user)
+			}
+			if other, taken := groups[group]; taken || !strings.Contains(group, unit) {
+				t.Errorf("%s on %s is in the cgroup %q, want one of its own below %s (%s is in it)", kind, vm, group, unit,
+					other)
+			}
+			groups[group] = kind
+		}
+		agent := c.processes(vm)["agent"][0]
+		if score := c.in(t, vm, "cat /proc/"+agent+"/oom_score_adj"); score != "-998\n" {
+			t.Errorf("the agent's oom_score_adj on %s is %q", vm, score)
 		}
 	}
 }

@@ -91,7 +91,7 @@ func boot(t *testing.T, n *network, image, data string) *machine {
 	e := emulators[arch]
 	qemu, err := exec.LookPath(e.program)
 	if err != nil {
-		t.Skipf("%s is not installed: ARCH=%s images/deps.sh guest", e.program, arch)
+		t.Fatalf("%s is not installed: ARCH=%s images/deps.sh guest", e.program, arch)
 	}
 	tools := strings.TrimSpace(run(t, master+"tools.sh"))
 	dir := t.TempDir()

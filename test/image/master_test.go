@@ -80,7 +80,7 @@ func TestABakedDiskBecomesAMasterWithANode(t *testing.T) {
 	data := blank(t)
 	m := boot(t, n, image, data)
 
-	m.await(t, `resized filesystem to`)
+	m.await(t, `resized filesystem to 2[45]\d{5}\b`) // blocks of 4 KiB, of the 10 GiB that the disk has
 	m.await(t, `Mounted var-lib-quorate\.mount`)
 	m.await(t, `quorate\[\d+\]: `)
 	if label := run(t, "blkid", "-p", "-s", "LABEL", "-o", "value", data); strings.TrimSpace(label) != "quorate-data" {
@@ -137,6 +137,9 @@ func TestABakedDiskBecomesAMasterWithANode(t *testing.T) {
 		return prefix != "" && strings.HasPrefix(last, "Running "+prefix)
 	})
 
+	if strings.Contains(m.console(), "processes run as root") {
+		t.Error("the image lacks users of processes")
+	}
 	for line := range strings.Lines(m.console()) {
 		if strings.Contains(line, "[FAILED]") && !strings.Contains(line, "chrony-wait") { // here is no NTP server
 			t.Errorf("on the console: %s", line)

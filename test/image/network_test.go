@@ -113,7 +113,7 @@ func busybox(t *testing.T) string {
 	t.Helper()
 	path := program(t, "guest/busybox")
 	if _, err := os.Stat(path); err != nil {
-		t.Skipf("no DHCP server: make guest (%v)", err)
+		t.Fatalf("no DHCP server: make guest (%v)", err)
 	}
 	return path
 }

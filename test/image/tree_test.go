@@ -36,6 +36,32 @@ func TestTheTreeHoldsNothingOfOneMachine(t *testing.T) {
 	}
 }
 
+// privateKey begins one, wherever it stands in a file that is text.
+var privateKey = regexp.MustCompile(`(?m)^-----BEGIN [A-Z ]*PRIVATE KEY-----`)
+
+// Nothing in the folders of settings and of state is a key. Programs are left out: theirs say how a key begins.
+func TestTheTreeHoldsNoKey(t *testing.T) {
+	tree := filepath.Join(baked(t), "root.tar")
+	text := run(t, "tar", "-xOf", tree, "--wildcards", "./etc/*", "./root*", "./home*", "./opt*", "./srv*", "./var/*")
+	if len(text) < 1<<16 {
+		t.Fatalf("only %d bytes were read", len(text))
+	}
+	if found := privateKey.FindString(text); found != "" {
+		t.Errorf("the image has a file with %q", found)
+	}
+}
+
+// The numbers of the components' users are fixed: the data disk, whose files they own, outlives the image.
+func TestTheTreeHasTheComponentsUsers(t *testing.T) {
+	passwd := run(t, "tar", "-xOf", filepath.Join(baked(t), "root.tar"), "./etc/passwd")
+	for name, id := range map[string]string{"etcd": "951", "kube-apiserver": "952", "kube-scheduler": "953",
+		"kube-controller-manager": "954", "cluster-autoscaler": "955", "addons": "956"} {
+		if !strings.Contains("\n"+passwd, "\n"+name+":x:"+id+":"+id+":") {
+			t.Errorf("no user %s with the number %s in:\n%s", name, id, passwd)
+		}
+	}
+}
+
 // A bake of another day makes the same tree: the manifest's epoch is the newest time in it.
 func TestTheTreeKnowsNoClockButTheManifests(t *testing.T) {
 	tree := filepath.Join(baked(t), "root.tar")
