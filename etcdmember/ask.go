@@ -27,6 +27,8 @@ type asker struct {
 	tls     func() *tls.Config // nil, or returning nil: there are no certificates yet
 	hosts   string             // the hosts file
 	lines   lines
+	// linePatience is how long a question by one of them may take.
+	linePatience time.Duration
 	// raft asks a member for what it knows of raft.
 	raft func(ctx context.Context, a table.Answer) (member.RaftStatus, error)
 	// peerPatience is how long the next question to the peers' ports may take.
@@ -35,7 +37,7 @@ type asker struct {
 
 func newAsker(cfg Config) *asker {
 	a := &asker{log: cfg.Log, cluster: cfg.Cluster.Name, me: cfg.Me, files: cfg.Files, tls: cfg.TLS,
-		hosts: cfg.HostsFile}
+		hosts: cfg.HostsFile, linePatience: lineTimeout}
 	a.raft = func(ctx context.Context, of table.Answer) (member.RaftStatus, error) {
 		if cfg.Tests.Deaf {
 			return member.RaftStatus{}, errors.New("deaf")
@@ -84,8 +86,8 @@ func (k *asker) ask(ctx context.Context, targets []target) []table.Answer {
 
 func (k *asker) askOne(ctx context.Context, t target, tlsConfig *tls.Config) table.Answer {
 	a := table.Answer{Place: t.Place, InstanceID: t.instanceID, Address: t.address}
-	to := lineTo{t.address, t.DNSName(k.cluster), tlsConfig}
-	if said, ok := k.askAgain(ctx, to, a); ok {
+	to := lineTo{t.address, t.DNSName(k.cluster)}
+	if said, ok := k.askAgain(ctx, to, tlsConfig, a); ok {
 		return said
 	}
 	// First a plain connection: gRPC would go on trying a port that refuses.
@@ -99,7 +101,7 @@ func (k *asker) askOne(ctx context.Context, t target, tlsConfig *tls.Config) tab
 		conn.Close()
 		return a
 	}
-	l, err := openLine(conn, to)
+	l, err := openLine(conn, to, tlsConfig)
 	if err != nil {
 		return a
 	}

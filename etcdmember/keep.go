@@ -66,6 +66,7 @@ func (m *Membership) Keep(ctx context.Context) error {
 	defer k.space.forget()
 	defer k.own.told.Store(nil)
 	defer m.observer.lists.drop()
+	defer m.observer.asks.lines.dropAll()
 	for {
 		began := time.Now()
 		if err := k.tick(ctx); err != nil {

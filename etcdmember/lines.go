@@ -9,15 +9,17 @@ import (
 	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
+	"google.golang.org/grpc/connectivity"
 
 	"github.com/quorate/quorate/etcdmember/member"
 	"github.com/quorate/quorate/etcdmember/table"
 	"github.com/quorate/quorate/internal/record"
 )
 
-// line is a connection to a member.
+// line is one connection to a member.
 type line struct {
 	to     lineTo
+	tls    *tls.Config
 	client *clientv3.Client
 	conn   net.Conn
 	opened time.Time
@@ -25,21 +27,20 @@ type line struct {
 	unused *time.Timer
 }
 
-// lineTo is what a line is for. Whoever answers at it was a member of that name to the authorities of tls.
+// lineTo is whom a line leads to.
 type lineTo struct {
 	address netip.Addr
 	dnsName string
-	tls     *tls.Config
 }
 
 // openLine makes a line of a plain connection, which is closed with it.
-func openLine(conn net.Conn, to lineTo) (*line, error) {
-	c, err := member.DialOver(conn, to.dnsName, to.address, to.tls)
+func openLine(conn net.Conn, to lineTo, tlsConfig *tls.Config) (*line, error) {
+	c, err := member.DialOver(conn, to.dnsName, tlsConfig)
 	if err != nil {
 		conn.Close()
 		return nil, err
 	}
-	return &line{to: to, client: c, conn: conn, opened: time.Now()}, nil
+	return &line{to: to, tls: tlsConfig, client: c, conn: conn, opened: time.Now()}, nil
 }
 
 func (l *line) close() {
@@ -47,16 +48,18 @@ func (l *line) close() {
 	l.conn.Close()
 }
 
-// lines keeps the connections by which members answered through quorum, for the next question: agreeing on TLS costs a
-// member twice as much as the question does. One that is not used for lineIdle is closed, and none is used for longer
-// than lineLife, after which the member shows its certificate again. All methods are safe for concurrent use.
+// lines keeps the connections by which members answered through quorum, for the next question: agreeing on TLS and
+// gRPC costs a member twice as much as the question does. One that is not used for lineIdle is closed. None is used for
+// longer than lineLife: a member that could not be connected to anew, because its certificate has run out or it has no
+// descriptor left, is found out by then. Its answers until then are no less its own. All methods are safe for
+// concurrent use.
 type lines struct {
 	mu   sync.Mutex
 	free map[lineTo]*line
 }
 
-// take is a line that is free, and the caller's now; nil: there is none.
-func (k *lines) take(to lineTo) *line {
+// take is a line that is free, of that configuration, and the caller's now; nil: there is none.
+func (k *lines) take(to lineTo, tlsConfig *tls.Config) *line {
 	k.mu.Lock()
 	l := k.free[to]
 	delete(k.free, to)
@@ -65,7 +68,8 @@ func (k *lines) take(to lineTo) *line {
 		return nil
 	}
 	l.unused.Stop()
-	if time.Since(l.opened) > lineLife {
+	if l.tls != tlsConfig || time.Since(l.opened) > lineLife ||
+		l.client.ActiveConnection().GetState() != connectivity.Ready {
 		l.close()
 		return nil
 	}
@@ -100,14 +104,26 @@ func (k *lines) drop(l *line) {
 	}
 }
 
+// dropAll closes those that are free.
+func (k *lines) dropAll() {
+	k.mu.Lock()
+	all := k.free
+	k.free = nil
+	k.mu.Unlock()
+	for _, l := range all {
+		l.unused.Stop()
+		l.close()
+	}
+}
+
 // askAgain asks by a line that is kept. What is not a whole answer, and soon, is none: the line is closed, and the
 // caller asks anew, and finds out by that how far the member can be reached.
-func (k *asker) askAgain(ctx context.Context, to lineTo, a table.Answer) (table.Answer, bool) {
-	l := k.lines.take(to)
+func (k *asker) askAgain(ctx context.Context, to lineTo, tlsConfig *tls.Config, a table.Answer) (table.Answer, bool) {
+	l := k.lines.take(to, tlsConfig)
 	if l == nil {
 		return a, false
 	}
-	ctx, cancel := context.WithTimeout(ctx, lineTimeout)
+	ctx, cancel := context.WithTimeout(ctx, k.linePatience)
 	defer cancel()
 	l.ask(ctx, &a)
 	return a, k.lines.keepOrClose(l, a)

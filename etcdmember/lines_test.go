@@ -3,15 +3,20 @@ package etcdmember
 import (
 	"crypto/tls"
 	"net"
+	"net/netip"
 	"sync/atomic"
 	"testing"
 	"time"
 
+	"google.golang.org/grpc/connectivity"
+
+	"github.com/quorate/quorate/etcdmember/etcdtest"
+	"github.com/quorate/quorate/etcdmember/member"
 	"github.com/quorate/quorate/etcdmember/table"
 )
 
-// A running replica asks each member over the connection of the time before, as long as that is of use: whatever is
-// wrong with it, the answer is the one that a new connection would have brought.
+// A running replica asks each member over the connection of the time before, as long as that is of use. By one that is
+// not it is answered all the same.
 func TestAMemberIsAskedAgainOverTheSameConnection(t *testing.T) {
 	f := newFounder(t)
 	var handshakes atomic.Int32
@@ -21,7 +26,8 @@ func TestAMemberIsAskedAgainOverTheSameConnection(t *testing.T) {
 		return c
 	}
 	config := counting()
-	k := &asker{cluster: testCluster, tls: func() *tls.Config { return config }}
+	k := &asker{cluster: testCluster, tls: func() *tls.Config { return config }, linePatience: serveTimeout}
+	t.Cleanup(k.lines.dropAll)
 	to := []target{{Place: pb, instanceID: "102", address: f.cfg.Local}}
 	ask := func(what string, want int32) {
 		t.Helper()
@@ -37,7 +43,7 @@ func TestAMemberIsAskedAgainOverTheSameConnection(t *testing.T) {
 	free := func() *line {
 		k.lines.mu.Lock()
 		defer k.lines.mu.Unlock()
-		return k.lines.free[lineTo{f.cfg.Local, f.cfg.DNSName, config}]
+		return k.lines.free[lineTo{f.cfg.Local, f.cfg.DNSName}]
 	}
 	ask("the first", 1)
 	ask("the second", 0)
@@ -49,52 +55,80 @@ func TestAMemberIsAskedAgainOverTheSameConnection(t *testing.T) {
 	ask("over an old line", 1)
 	k.lines.drop(free())
 	ask("after a line was not used", 1)
-	former := free()
 	config = counting()
 	ask("with other certificates", 1)
-	k.lines.drop(former)
+	k.lines.dropAll()
+	ask("after all were closed", 1)
 
-	// Somebody who takes connections and says nothing has the place of a kept line.
-	silent, err := net.Listen("tcp", "127.0.0.1:0")
+	// A member that has stopped answering by a line, as one that was cut off without a word.
+	k.lines.dropAll()
+	relay, stop := relayTo(t, netip.AddrPortFrom(f.cfg.Local, member.ClientPort).String())
+	hangs, err := openLine(relay, lineTo{f.cfg.Local, f.cfg.DNSName}, config)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer silent.Close()
-	conn, err := net.Dial("tcp", silent.Addr().String())
-	if err != nil {
-		t.Fatal(err)
+	if ctx := t.Context(); !member.Serves(ctx, hangs.client) {
+		t.Fatal("the member does not serve by the relay")
 	}
-	hangs, err := openLine(conn, lineTo{f.cfg.Local, f.cfg.DNSName, config})
-	if err != nil {
-		t.Fatal(err)
-	}
-	k.lines.take(hangs.to).close()
 	k.lines.keep(hangs)
+	ask("by the relay", 0)
+	stop()
+	k.linePatience = lineTimeout
 	ask("over a line that hangs", 1)
-	if k.lines.take(hangs.to) == hangs {
+	if free() == hangs {
 		t.Error("the line that hangs is kept")
 	}
 }
 
-// A member that is out of reach is not waited for longer because there was a line to it, and the line is not kept.
-func TestALineToAMemberThatHasGoneIsNotKept(t *testing.T) {
-	f := newFounder(t)
-	k := &asker{cluster: testCluster, tls: func() *tls.Config { return f.tls }}
-	gone := addresses("127.0.0.77")[0] // nobody listens there
-	to := lineTo{gone, pb.DNSName(testCluster), f.tls}
-	near, far := net.Pipe()
-	far.Close()
-	l, err := openLine(near, to)
+// relayTo is a connection by way of this process, which passes on what is sent until it is stopped, and then takes it
+// and does not.
+func relayTo(t *testing.T, address string) (near net.Conn, stop func()) {
+	t.Helper()
+	near, middle := net.Pipe()
+	far, err := net.Dial("tcp", address)
 	if err != nil {
 		t.Fatal(err)
 	}
-	k.lines.keep(l)
-	begin := time.Now()
-	a := k.ask(t.Context(), []target{{Place: pb, instanceID: "102", address: gone}})[0]
-	if took := time.Since(begin); a.Reach != table.ReachNothing || took > askTimeout {
-		t.Errorf("after %s: %+v", took, a)
+	t.Cleanup(func() { near.Close(); middle.Close(); far.Close() })
+	var stopped atomic.Bool
+	pass := func(to, from net.Conn) {
+		buffer := make([]byte, 32<<10)
+		for {
+			n, err := from.Read(buffer)
+			if err != nil {
+				return
+			}
+			if !stopped.Load() {
+				_, _ = to.Write(buffer[:n])
+			}
+		}
 	}
-	if k.lines.take(to) != nil {
-		t.Error("the line is kept")
+	go pass(far, middle)
+	go pass(middle, far)
+	return near, func() { stopped.Store(true) }
+}
+
+// A line that has ended while nobody used it is not asked by.
+func TestALineThatHasEndedIsNotTaken(t *testing.T) {
+	f := newFounder(t)
+	k := &asker{cluster: testCluster, tls: func() *tls.Config { return f.tls }, linePatience: serveTimeout}
+	t.Cleanup(k.lines.dropAll)
+	to := []target{{Place: pb, instanceID: "102", address: f.cfg.Local}}
+	key := lineTo{f.cfg.Local, f.cfg.DNSName}
+	k.ask(t.Context(), to)
+	l := k.lines.take(key, f.tls)
+	if l == nil {
+		t.Fatal("no line is kept")
+	}
+	k.lines.keep(l)
+	l.conn.Close() // as the member, or the network, ends it
+	etcdtest.Eventually(t, "gRPC has seen the end", func() bool {
+		return l.client.ActiveConnection().GetState() != connectivity.Ready
+	})
+	if k.lines.take(key, f.tls) != nil {
+		t.Error("the line is taken")
+	}
+	if a := k.ask(t.Context(), to)[0]; a.Reach != table.ReachLinearizable {
+		t.Errorf("asked anew: %+v", a)
 	}
 }

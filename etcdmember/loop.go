@@ -71,6 +71,7 @@ type until struct {
 func (m *Membership) loop(ctx context.Context, end until) error {
 	begin, r := time.Now(), m.reconciler
 	defer m.observer.lists.drop()
+	defer m.observer.asks.lines.dropAll()
 	for {
 		f := r.observeSelf(ctx)
 		if ctx.Err() == nil && end.known != nil && end.known(f) && table.Fault(f, table.HistoryOf(f)) == "" {

@@ -3,6 +3,7 @@ package member
 import (
 	"context"
 	"crypto/tls"
+	"errors"
 	"fmt"
 	"net"
 	"net/netip"
@@ -24,36 +25,43 @@ import (
 // must hold, and reached at the address: gRPC takes the expected name from the endpoint, whatever the TLS configuration
 // says. Every call on the result needs a deadline.
 func Dial(dnsName string, address netip.Addr, tlsConfig *tls.Config) (*clientv3.Client, error) {
-	return DialOver(nil, dnsName, address, tlsConfig)
+	target := netip.AddrPortFrom(address, ClientPort).String()
+	return newClient(dnsName, tlsConfig, func(ctx context.Context, _ string) (net.Conn, error) {
+		return new(net.Dialer).DialContext(ctx, "tcp", target)
+	})
 }
 
-// DialOver is Dial with a connection to the member that is there already, and used first. It stays the caller's to
-// close, after the client.
-func DialOver(conn net.Conn, dnsName string, address netip.Addr, tlsConfig *tls.Config) (*clientv3.Client, error) {
-	target := netip.AddrPortFrom(address, ClientPort).String()
-	first := make(chan net.Conn, 1)
-	if conn != nil {
-		first <- conn
-	}
-	var d net.Dialer
+// errConnectionEnded: the one connection of DialOver has.
+var errConnectionEnded = errors.New("the connection has ended")
+
+// DialOver is Dial with a connection to the member that is there already, and no other: once it has ended, so has the
+// client. It stays the caller's to close, after the client.
+func DialOver(conn net.Conn, dnsName string, tlsConfig *tls.Config) (*clientv3.Client, error) {
+	only := make(chan net.Conn, 1)
+	only <- conn
+	return newClient(dnsName, tlsConfig, func(context.Context, string) (net.Conn, error) {
+		select {
+		case c := <-only:
+			return c, nil
+		default:
+			return nil, errConnectionEnded
+		}
+	})
+}
+
+func newClient(dnsName string, tlsConfig *tls.Config, connect func(context.Context, string) (net.Conn, error)) (
+	*clientv3.Client, error) {
 	c, err := clientv3.New(clientv3.Config{
 		Endpoints: []string{ClientURL(dnsName)}, TLS: tlsConfig, DialTimeout: time.Second, Logger: zap.NewNop(),
 		DialOptions: []grpc.DialOption{
-			grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) {
-				select {
-				case conn := <-first:
-					return conn, nil
-				default:
-					return d.DialContext(ctx, "tcp", target)
-				}
-			}),
+			grpc.WithContextDialer(connect),
 			// A connection that fails is tried again soon: boot is a sequence of peers that come up.
 			grpc.WithConnectParams(grpc.ConnectParams{MinConnectTimeout: time.Second, Backoff: backoff.Config{
 				BaseDelay: 50 * time.Millisecond, Multiplier: 1.6, Jitter: 0.2, MaxDelay: time.Second}}),
 		},
 	})
 	if err != nil {
-		return nil, fmt.Errorf("dial %s at %s: %w", dnsName, target, err)
+		return nil, fmt.Errorf("make a client for %s: %w", dnsName, err)
 	}
 	// clientv3 makes another connection for each question to an endpoint, such as Status; here there is only one.
 	c.Maintenance = clientv3.NewMaintenanceFromMaintenanceClient(clientv3.RetryMaintenanceClient(c,

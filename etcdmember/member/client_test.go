@@ -6,7 +6,6 @@ import (
 	"crypto/x509"
 	"net"
 	"net/http/httptest"
-	"net/netip"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -65,7 +64,7 @@ func TestAMemberIsAskedOverTheConnectionThatIsThere(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer conn.Close()
-			client, err := DialOver(conn, c.dnsName, netip.MustParseAddr("127.0.0.1"), trust)
+			client, err := DialOver(conn, c.dnsName, trust)
 			if err != nil {
 				t.Fatal(err)
 			}
