@@ -113,8 +113,8 @@ examples-test: build kubernetes coredns etcd ## The example add-ons on a master 
 race: build kubernetes etcd etcd-former ## The tests of the packages that run goroutines, with the race detector
 	$(GO) test -race -timeout 20m ./agent/... ./cmd/... ./supervisor/... ./etcdmember/... ./certs/... ./internal/...
 
-guest: ## For one case of the rounds, a machine with a clock of its own: qemu, and Debian's kernel, not installed, in bin/guest/
-	@images/deps.sh guest && test/guest/make.sh bin/guest || echo "without a machine of its own: the case that needs it will be skipped" >&2
+guest: ## For image-test and one case of the rounds, a machine with a clock of its own: qemu, and Debian's kernel, not installed, in bin/guest/
+	@images/deps.sh guest && test/guest/make.sh bin/guest || echo "without a machine of its own: the case of the rounds that needs it is skipped, and image-test fails" >&2
 
 chaos: build kubernetes etcd etcd-former ## 110 random VM losses under load, random orders and documents, Google's services as slow as they are (root, 40 minutes)
 	QUORATE_CHAOS=1 $(GO) test -count 1 -timeout 10m -v -run ByOrders ./etcdmember/ringtest

@@ -26,8 +26,8 @@ type asker struct {
 	files   certs.Files
 	tls     func() *tls.Config // nil, or returning nil: there are no certificates yet
 	hosts   string             // the hosts file
-	lines   lines
-	// linePatience is how long a question by one of them may take.
+	lines   lines              // to those that were asked before
+	// linePatience is how long a question by one of the lines may take.
 	linePatience time.Duration
 	// raft asks a member for what it knows of raft.
 	raft func(ctx context.Context, a table.Answer) (member.RaftStatus, error)

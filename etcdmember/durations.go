@@ -60,12 +60,13 @@ const (
 	enoughGrace = 150 * time.Millisecond
 )
 
-// A running replica asks each keepPause, by the connections of the time before (lines.go). An answer takes some 3 ms; a
-// third of the enoughGrace leaves the rest of it to a question over a new connection.
+// A running replica asks each keepPause, by the connections of the time before (lines.go).
 const (
+	// lineTimeout is a third of the enoughGrace: the rest of it is left to a question over a new connection.
 	lineTimeout = 50 * time.Millisecond
-	lineIdle    = 30 * time.Second
-	lineLife    = 10 * time.Minute
+	// lineIdle is some keepPauses, lineLife so long that what it costs to connect anew does not count.
+	lineIdle = 30 * time.Second
+	lineLife = 10 * time.Minute
 )
 
 // peerTimeout bounds one question to a peer's port. It answers from memory, also where there is no quorum. Where none

@@ -397,22 +397,16 @@ func systemdStands(t *testing.T, w *watched) {
 		t.Fatalf("process 1 is %q", name)
 	}
 	before, kubeletWas, agentWas := w.acted(t), w.pid(t, "kubelet"), w.processes(w.vm)["agent"]
-	first, err := os.FindProcess(w.cluster.vm(w.vm).InitPID)
+	pid1, err := os.FindProcess(w.cluster.vm(w.vm).InitPID)
 	w.must(t, err)
-	w.must(t, first.Signal(unix.SIGSTOP))
-	stopped := true
-	t.Cleanup(func() {
-		if stopped {
-			_ = first.Signal(unix.SIGCONT)
-		}
-	})
+	t.Cleanup(func() { _ = pid1.Signal(unix.SIGCONT) }) // also where the test fails
+	w.must(t, pid1.Signal(unix.SIGSTOP))
 	w.in(t, w.vm, "kill -9 "+kubeletWas)
 	time.Sleep(still)
 	if _, err := w.status(w.vm); err != nil {
 		t.Errorf("the agent does not answer while systemd stands still: %v", err)
 	}
-	w.must(t, first.Signal(unix.SIGCONT))
-	stopped = false
+	w.must(t, pid1.Signal(unix.SIGCONT))
 	w.wellAgain(t)
 	if now := w.pid(t, "kubelet"); now == kubeletWas || w.in(t, w.vm, "pgrep -c -x kubelet") != "1\n" {
 		t.Errorf("the kubelet's process is %s, was %s", now, kubeletWas)

@@ -4,8 +4,10 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
+	"fmt"
 	"net"
 	"net/http/httptest"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -14,6 +16,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/types/known/emptypb"
 )
 
 // counted counts the connections that a listener accepts.
@@ -30,7 +33,8 @@ func (l *counted) Accept() (net.Conn, error) {
 	return c, err
 }
 
-// A member is asked over one connection: handshakes are a good part of what idle agents and members do.
+// A member is asked over one connection, and by no other after its end: handshakes are a good part of what idle agents
+// and members do.
 func TestAMemberIsAskedOverTheConnectionThatIsThere(t *testing.T) {
 	page := httptest.NewTLSServer(nil) // for its certificate, which names example.com
 	defer page.Close()
@@ -82,6 +86,16 @@ func TestAMemberIsAskedOverTheConnectionThatIsThere(t *testing.T) {
 			}
 			if n := l.accepted.Load(); n != 1 {
 				t.Errorf("%d connections, want 1", n)
+			}
+			if !c.serves {
+				return
+			}
+			conn.Close()
+			for err = nil; ctx.Err() == nil && !strings.Contains(fmt.Sprint(err), errConnectionEnded.Error()); {
+				err = client.ActiveConnection().Invoke(ctx, "/nothing/Asked", &emptypb.Empty{}, &emptypb.Empty{})
+			}
+			if ctx.Err() != nil {
+				t.Errorf("after the connection's end: %v", err)
 			}
 		})
 	}

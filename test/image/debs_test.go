@@ -69,7 +69,8 @@ func newDebian(t *testing.T) debian {
 	d.write(t, "root/etc/apt/sources.list", "deb [trusted=yes] copy:"+d.dir+" ./\n")
 	d.write(t, "machine.conf", fmt.Sprintf("Dir %q;\nDir::State::status %q;\nDPkg::Path %q;\n"+
 		"APT::Sandbox::User \"root\";\nDPkg::Options { \"--force-unsafe-io\"; };\n"+
-		"Dir::Bin::methods \"/usr/lib/apt/methods\";\n", d.root(), d.root()+"/var/lib/dpkg/status", os.Getenv("PATH")+":/usr/sbin:/sbin"))
+		"Dir::Bin::methods \"/usr/lib/apt/methods\";\n",
+		d.root(), d.root()+"/var/lib/dpkg/status", os.Getenv("PATH")+":/usr/sbin:/sbin"))
 	return d
 }
 
