@@ -8,6 +8,7 @@ import (
 	"runtime/debug"
 	"strconv"
 	"strings"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -29,7 +30,12 @@ func beLean() {
 	}
 }
 
-// leanNotifier gives memory back when the boot is done.
+// settled is the time from the end of the boot until the control plane that it has begun runs, too: what starting that
+// has touched is given back then. It is not done again and again: while the boot disk does not answer, the agent goes
+// on with the pages that it has.
+const settled = time.Minute
+
+// leanNotifier gives memory back when the boot is done, and once more when the control plane runs.
 type leanNotifier struct {
 	agent.Notifier
 	log *slog.Logger
@@ -38,6 +44,11 @@ type leanNotifier struct {
 // Ready implements agent.Notifier.
 func (n leanNotifier) Ready() {
 	n.Notifier.Ready()
+	n.giveBack()
+	time.AfterFunc(settled, n.giveBack)
+}
+
+func (n leanNotifier) giveBack() {
 	if err := giveBackMemory(); err != nil {
 		n.log.Warn("give memory back", "err", err.Error())
 	}
