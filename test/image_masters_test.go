@@ -65,6 +65,9 @@ func processesApart(t *testing.T, c *cluster) {
 					other)
 			}
 			groups[group] = kind
+			if slack := c.in(t, vm, "cat /proc/"+ids[0]+"/timerslack_ns"); slack != "1000000\n" {
+				t.Errorf("%s on %s has a timer slack of %q ns, want the unit's", kind, vm, slack)
+			}
 		}
 		// A machine that gives no CAP_SYS_RESOURCE lets no process have it: so what systemd has been told.
 		if score := c.in(t, vm, "systemctl show -P OOMScoreAdjust quorate"); score != "-998\n" {

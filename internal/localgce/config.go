@@ -98,6 +98,9 @@ type VMConfig struct {
 	Attributes map[string]string `json:"attributes,omitempty"`
 }
 
+// timerSlack is the TimerSlackNSec of quorate.service.
+const timerSlack = time.Millisecond
+
 // GCE cuts the power so long after it asked a VM to stop, of a Spot VM sooner.
 const stopTimeout, spotStopTimeout = 120 * time.Second, 30 * time.Second
 
@@ -115,6 +118,7 @@ func (c Config) withDefaults() (Config, error) {
 	fallback(&c.Kind, ProcessVMs)
 	if len(c.Agent.Command) == 0 {
 		c.Agent.Command = []string{"/usr/local/bin/quorate", "agent"}
+		fallback(&c.Agent.TimerSlack, timerSlack)
 		if c.Kind == SystemdVMs {
 			// the journal is memory there, and a VM that died is to have left its logs
 			c.Agent.Command = append(c.Agent.Command, "--log-dir", "/var/log/quorate")
@@ -168,8 +172,9 @@ func (c Config) validate() error {
 	if c.DiskSize < 16<<20 {
 		fault("disk size %d: at least 16 MiB are needed", c.DiskSize)
 	}
-	if c.Agent.Watchdog < 0 || c.Agent.StopTimeout < 0 {
-		fault("agent: watchdog %s and stop timeout %s must not be negative", c.Agent.Watchdog, c.Agent.StopTimeout)
+	if c.Agent.Watchdog < 0 || c.Agent.StopTimeout < 0 || c.Agent.TimerSlack < 0 {
+		fault("agent: watchdog %s, stop timeout %s and timer slack %s must not be negative", c.Agent.Watchdog,
+			c.Agent.StopTimeout, c.Agent.TimerSlack)
 	}
 	for _, b := range c.Binds {
 		if !filepath.IsAbs(b.Guest) || b.Host == "" {

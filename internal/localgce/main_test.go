@@ -189,7 +189,8 @@ func config(state string, n int, vms ...string) localgce.Config {
 	c := localgce.Config{
 		State: state, Prompt: true, Subnet: netip.MustParsePrefix(fmt.Sprintf("10.243.%d.0/25", n)), DiskSize: 32 << 20,
 		Agent: localgce.Agent{Command: []string{"/usr/local/bin/tiny", "tiny", "agent"},
-			Env: []string{"COLOUR=blue"}, Watchdog: 2 * time.Second},
+			Env: []string{"COLOUR=blue"}, Watchdog: 2 * time.Second,
+			TimerSlack: 700 * time.Microsecond},
 		Binds:      []localgce.Bind{{Host: self, Guest: "/usr/local/bin/tiny", ReadOnly: true}},
 		Attributes: map[string]string{"quorate-cluster": "name: demo"},
 	}

@@ -48,6 +48,10 @@ func TestVMsLookLikeGCE(t *testing.T) {
 			t.Errorf("%s: %q, want %q", script, got, want)
 		}
 	}
+	const slack = "cat /proc/$(head -n 1 /sys/fs/cgroup/system.slice/quorate.service/cgroup.procs)/timerslack_ns"
+	if got := strings.TrimSpace(w.must("a", slack)); got != "700000" {
+		t.Errorf("the agent's timer slack is %s ns", got)
+	}
 	if a, b := w.must("a", "cat /proc/sys/kernel/random/boot_id"),
 		w.must("b", "cat /proc/sys/kernel/random/boot_id"); a == b || len(a) != 37 {
 		t.Errorf("boot ids %q and %q", a, b)

@@ -1,7 +1,9 @@
 package guest
 
 import (
+	"fmt"
 	"os"
+	"runtime"
 	"strconv"
 	"strings"
 	"syscall"
@@ -26,10 +28,25 @@ func (u *unit) spawn() (int, error) {
 		// WATCHDOG_PID is left out: it cannot be known before the fork, and without it the main process is meant.
 		env = append(env, "WATCHDOG_USEC="+strconv.FormatInt(u.interval.Microseconds(), 10))
 	}
+	// What is started inherits the slack of the thread that starts it.
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	if err := setTimerSlack(u.agent.TimerSlack); err != nil {
+		return 0, err
+	}
+	defer func() { _ = setTimerSlack(0) }() // what worked a moment ago
 	return syscall.ForkExec(u.agent.Command[0], u.agent.Command, &syscall.ProcAttr{
 		Dir: "/", Env: env, Files: []uintptr{null.Fd(), 1, 2},
 		Sys: &syscall.SysProcAttr{Setsid: true, UseCgroupFD: true, CgroupFD: int(cgroup.Fd())},
 	})
+}
+
+// setTimerSlack sets that of the calling thread; 0: the kernel's own.
+func setTimerSlack(d time.Duration) error {
+	if err := unix.Prctl(unix.PR_SET_TIMERSLACK, uintptr(d.Nanoseconds()), 0, 0, 0); err != nil {
+		return fmt.Errorf("set the timer slack to %s: %w", d, err)
+	}
+	return nil
 }
 
 // reap takes in all dead children and says whether the agent was among them.
