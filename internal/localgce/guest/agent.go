@@ -12,8 +12,8 @@ type Agent struct {
 	// Watchdog is the unit's WatchdogSec: without a ping for so long after READY=1 the agent gets SIGABRT. 0: off, of
 	// ProcessVMs.
 	Watchdog time.Duration `json:"watchdog,omitempty"`
-	// TimerSlack is the unit's TimerSlackNSec, of ProcessVMs alone: how much later than asked the kernel may wake what the
-	// agent runs. 0: the kernel's own 50 µs.
+	// TimerSlack is the unit's TimerSlackNSec, of ProcessVMs alone: how much later than asked the kernel may wake what
+	// the agent runs. 0: the kernel's own 50 µs.
 	TimerSlack time.Duration `json:"timerSlack,omitempty"`
 	// StopTimeout is how long a stop in order may take: 120 s where not given, as GCE gives a VM. Of SystemdVMs, the
 	// power is cut then.
