@@ -34,6 +34,7 @@ func newRunEtcd() *cobra.Command {
 			// SIGPIPE. That is left so: a member without its agent must end, and what it acknowledged is on the disk,
 			// as for the SIGKILL that would come instead.
 			log := slog.New(slog.NewJSONHandler(os.Stderr, nil))
+			collectEarly()
 			net.DefaultResolver = hosts.Resolver(hosts.Path) // before anything in this process asks for a name
 			err = member.Run(cmd.Context(), cfg, log)
 			if errors.Is(err, member.ErrStalled) {

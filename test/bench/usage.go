@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -128,8 +129,13 @@ func (b *bench) usage(ctx context.Context) (*usages, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := sleep(ctx, b.watch); err != nil {
-		return nil, err
+	for end := time.Now().Add(b.watch); time.Now().Before(end); {
+		if err := sleep(ctx, min(lookPeriod, time.Until(end))); err != nil {
+			return nil, err
+		}
+		if err := errors.Join(ours.look(), theirs.look()); err != nil {
+			return nil, err
+		}
 	}
 	out := &usages{}
 	if out.Quorate, err = ours.used(); err != nil {
@@ -139,12 +145,17 @@ func (b *bench) usage(ctx context.Context) (*usages, error) {
 	return out, err
 }
 
+// lookPeriod is the time between two looks at the memory of those that are watched: what Go's programs have grows until
+// garbage is collected, and what is reported is the mean.
+const lookPeriod = 5 * time.Second
+
 // watched are processes that are left alone.
 type watched struct {
 	pids   []int
 	before []time.Duration // what each had used when it began
 	begin  time.Time
-	all    []usage
+	looks  int
+	all    []usage // the memory: of all looks together, until it is used
 }
 
 // watchIdle finds the processes of each VM.
@@ -167,7 +178,21 @@ func watchIdle(vms []localgce.VMStatus, of processes) (*watched, error) {
 	return w, nil
 }
 
-// used is what each has used since then, and its memory now.
+// look adds what each has in memory now.
+func (w *watched) look() error {
+	for i, pid := range w.pids {
+		rss, file, err := proc.Memory(pid)
+		if err != nil {
+			return err
+		}
+		w.all[i].RSS += mebibytes(rss)
+		w.all[i].File += mebibytes(file)
+	}
+	w.looks++
+	return nil
+}
+
+// used is what each has used since then, and what it had in memory at a look.
 func (w *watched) used() ([]usage, error) {
 	for i, pid := range w.pids {
 		after, err := proc.CPU(pid)
@@ -175,11 +200,8 @@ func (w *watched) used() ([]usage, error) {
 			return nil, err
 		}
 		w.all[i].CPU = 100 * (after - w.before[i]).Seconds() / time.Since(w.begin).Seconds()
-		rss, file, err := proc.Memory(pid)
-		if err != nil {
-			return nil, err
-		}
-		w.all[i].RSS, w.all[i].File = mebibytes(rss), mebibytes(file)
+		w.all[i].RSS /= mebibytes(w.looks)
+		w.all[i].File /= mebibytes(w.looks)
 	}
 	slices.SortFunc(w.all, func(a, b usage) int { return strings.Compare(a.Name+a.VM, b.Name+b.VM) })
 	return w.all, nil

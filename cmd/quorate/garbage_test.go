@@ -1,0 +1,73 @@
+package main
+
+import (
+	"runtime"
+	"runtime/debug"
+	"runtime/metrics"
+	"testing"
+	"time"
+)
+
+func TestGarbageIsCollectedEarlyWhereThatCostsLittle(t *testing.T) {
+	for _, c := range []struct {
+		inUse  uint64
+		inARow int
+		want   int
+	}{
+		{15 << 20, 0, idleGCPercent},
+		{15 << 20, bootGCs, idleGCPercent},
+		{15 << 20, bootGCs + 1, goGCPercent},
+		{smallHeap + 1, 0, goGCPercent},
+	} {
+		if got := gcPercent(c.inUse, c.inARow); got != c.want {
+			t.Errorf("%d bytes in use, %d collections in a row: %d %%, want %d", c.inUse, c.inARow, got, c.want)
+		}
+	}
+	if inUse := heapInUse(); inUse == 0 || inUse > 1<<30 {
+		t.Errorf("%d bytes are in use", inUse)
+	}
+}
+
+func TestTheCollectorFollowsTheLoad(t *testing.T) {
+	t.Cleanup(func() { debug.SetGCPercent(goGCPercent) })
+	debug.SetGCPercent(goGCPercent)
+	t.Setenv("GOGC", "200")
+	if collectEarly(); percentInForce() != goGCPercent {
+		t.Fatalf("GOGC is set, and %d %% is in force", percentInForce())
+	}
+	t.Setenv("GOGC", "")
+	if collectEarly(); percentInForce() != idleGCPercent {
+		t.Fatalf("at the start it is %d %%", percentInForce())
+	}
+	for begin := time.Now(); percentInForce() != goGCPercent; runtime.GC() {
+		if time.Since(begin) > 10*time.Second {
+			t.Fatalf("garbage is collected again and again, and %d %% is in force", percentInForce())
+		}
+	}
+	time.Sleep(rarely)
+	for begin := time.Now(); percentInForce() != idleGCPercent; time.Sleep(rarely) {
+		runtime.GC()
+		if time.Since(begin) > 10*rarely {
+			t.Fatalf("garbage is collected rarely, and %d %% is in force", percentInForce())
+		}
+	}
+}
+
+func percentInForce() int {
+	sample := []metrics.Sample{{Name: "/gc/gogc:percent"}}
+	metrics.Read(sample)
+	return int(sample[0].Value.Uint64())
+}
+
+func TestEachCollectionIsSeen(t *testing.T) {
+	seen := make(chan struct{}, 16)
+	afterEachGC(func() { seen <- struct{}{} })
+	for n := range 3 {
+		runtime.GC()
+		select {
+		case <-seen:
+		case <-time.After(10 * time.Second):
+			t.Fatalf("collection %d was not seen", n)
+		}
+	}
+}
