@@ -101,10 +101,11 @@ image-test: image guest $(if $(filter arm64,$(ARCH)),of-this-machine) ## The bak
 of-this-machine:
 	@$(MAKE) ARCH=amd64 build kubernetes
 
-cases-systemd: image ## The VMs that boot the baked image, the cases of masters in them, and a short chaos (root, 65 minutes)
+cases-systemd: image ## The VMs that boot the baked image, the cases of masters in them, a short chaos, and the demo (root, 67 minutes)
 	QUORATE_IMAGE=$(CURDIR)/bin/image $(GO) test -count 1 -timeout 10m -v -run Systemd ./internal/localgce
 	QUORATE_IMAGE=$(CURDIR)/bin/image QUORATE_VM=systemd $(GO) test -count 1 -timeout 100m -v $(SYSTEMD_CASES) ./test
 	QUORATE_IMAGE=$(CURDIR)/bin/image QUORATE_VM=systemd QUORATE_CHAOS=1 $(GO) test -count 1 -timeout 20m -v -run 'TestChaos$$/3_replicas' ./test -chaos.losses 8
+	@$(MAKE) demo VMS=systemd && test/check-demo.sh; code=$$?; $(MAKE) demo-down; exit $$code
 
 examples-test: build kubernetes coredns etcd ## The example add-ons on a master of the baked image, as it is if it has them (root; bakes one if there is none)
 	@test -s bin/image/root.tar || $(MAKE) image EXAMPLES=yes

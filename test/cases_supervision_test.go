@@ -57,6 +57,7 @@ func TestCaseTheAgent(t *testing.T) {
 		{"a program is missing, another one, or refuses its flags: the member stays", programsUnusable},
 		{"the journal has each component's lines by its name and their priorities", journalKnowsWho},
 		{"the agent's program is exchanged for another, and back", programExchanged},
+		{"the agent's program does not start any more: one that does is taken at once", programDoesNotStart},
 		{"the agent is killed", agentKilled},
 		{"the agent stands still: systemd's watchdog ends it", agentStopped},
 		{"the agent stands still before it was ready: systemd ends it, too", agentStoppedBeforeItIsReady},
@@ -300,6 +301,34 @@ func programExchanged(t *testing.T, s *supervised) {
 			}
 		}
 	}
+}
+
+// programDoesNotStart is an update that goes wrong. Nothing of a control plane runs with it, and systemd does not give
+// up: when the former program is put back nobody has to start it.
+func programDoesNotStart(t *testing.T, s *supervised) {
+	path := filepath.Join(s.cluster.programs, "quorate")
+	former := path + ".former"
+	s.must(t, os.Rename(path, former))
+	s.must(t, os.WriteFile(path, []byte("\x7fELF of no machine"), 0o755))
+	before := s.processes(s.vm)
+	s.kill(t, s.vm, before["agent"][0])
+	restarts := func() (n int) {
+		_, err := fmt.Sscan(s.in(t, s.vm, "systemctl show -P NRestarts quorate"), &n)
+		s.must(t, err)
+		return n
+	}
+	const tries = 20 // systemd's own limit would be five in ten seconds
+	begun := restarts()
+	await(t, "systemd tries again and again", func() error {
+		if n := restarts() - begun; n < tries {
+			return fmt.Errorf("%d times until now", n)
+		}
+		return nil
+	})
+	s.gone(t, before)
+	s.must(t, os.Rename(former, path))
+	s.anew(t, before, time.Minute)
+	await(t, "whole", s.whole)
 }
 
 func agentKilled(t *testing.T, s *supervised) {

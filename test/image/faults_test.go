@@ -54,12 +54,12 @@ var diskFaults = []struct {
 		prepare: func(t *testing.T, path string) { run(t, "mkfs.ext4", "-q", path) }},
 }
 
-// One machine, whose metadata server is more than a minute late, is given one data disk after another. It says what is
+// One machine, whose address and metadata server are more than a minute late, is given one data disk after another. It says what is
 // wrong with each, formats none of them, and goes on with one that it can mount, whose file system grows as the disk
 // does.
 func TestAFirstBootSaysWhatIsWrongWithTheDataDisk(t *testing.T) {
 	image := baked(t)
-	n := newNetwork(t, masterA())
+	n := newSilentNetwork(t, masterA())
 	n.initRecord(t) // before the machine, whose clock is slow
 	m := boot(t, n, image, "")
 	q := m.control(t)
@@ -68,6 +68,7 @@ func TestAFirstBootSaysWhatIsWrongWithTheDataDisk(t *testing.T) {
 	if began := regexp.MustCompile(`\bquorate\[\d+\]:.*`).FindString(m.console()); began != "" {
 		t.Errorf("the agent began before the machine had its name: %s", began)
 	}
+	n.serveDHCP(t)
 	n.serveMetadata(t)
 	m.await(t, `name=data-disk-missing`)
 	for _, c := range diskFaults {

@@ -62,6 +62,14 @@ opt lease 86400
 // newNetwork makes the network of an instance. It is gone when the test ends.
 func newNetwork(t *testing.T, instance cloud.VM) *network {
 	t.Helper()
+	n := newSilentNetwork(t, instance)
+	n.serveDHCP(t)
+	return n
+}
+
+// newSilentNetwork makes one that gives no address yet.
+func newSilentNetwork(t *testing.T, instance cloud.VM) *network {
+	t.Helper()
 	n := &network{dir: t.TempDir(), instance: instance, metadata: metadata.New(instance),
 		calls: make(chan func())}
 	go func() {
@@ -90,8 +98,14 @@ func newNetwork(t *testing.T, instance cloud.VM) *network {
 		}
 		served.ServeHTTP(w, r)
 	}))
+	return n
+}
+
+// serveDHCP begins to give the instance its address.
+func (n *network) serveDHCP(t *testing.T) {
+	t.Helper()
 	conf := filepath.Join(n.dir, "udhcpd.conf")
-	text := fmt.Sprintf(dhcp, address, n.dir, gateway, instance.Name, cloud.ProjectID)
+	text := fmt.Sprintf(dhcp, address, n.dir, gateway, n.instance.Name, cloud.ProjectID)
 	if err := os.WriteFile(conf, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -99,7 +113,6 @@ func newNetwork(t *testing.T, instance cloud.VM) *network {
 		t.Fatal(err)
 	}
 	n.start(t, exec.Command(busybox(t), "udhcpd", "-f", conf))
-	return n
 }
 
 // serveMetadata begins to answer for the metadata server, which may be late.
