@@ -105,7 +105,7 @@ cases-systemd: image ## The VMs that boot the baked image, the cases of masters 
 	QUORATE_IMAGE=$(CURDIR)/bin/image $(GO) test -count 1 -timeout 10m -v -run Systemd ./internal/localgce
 	QUORATE_IMAGE=$(CURDIR)/bin/image QUORATE_VM=systemd $(GO) test -count 1 -timeout 100m -v $(SYSTEMD_CASES) ./test
 	QUORATE_IMAGE=$(CURDIR)/bin/image QUORATE_VM=systemd QUORATE_CHAOS=1 $(GO) test -count 1 -timeout 20m -v -run 'TestChaos$$/3_replicas' ./test -chaos.losses 8
-	@$(MAKE) demo VMS=systemd && test/check-demo.sh; code=$$?; $(MAKE) demo-down; exit $$code
+	test/demo-of-image.sh
 
 examples-test: build kubernetes coredns etcd ## The example add-ons on a master of the baked image, as it is if it has them (root; bakes one if there is none)
 	@test -s bin/image/root.tar || $(MAKE) image EXAMPLES=yes

@@ -48,7 +48,7 @@ func TestUnitSaysWhatTheAgentReliesOn(t *testing.T) {
 		"Service.Delegate":         "yes",
 		"Service.RuntimeDirectory": "quorate", "Service.RuntimeDirectoryPreserve": "yes",
 		"Service.OOMPolicy": "continue", "Service.OOMScoreAdjust": "-998", "Service.Nice": "-5",
-		"Service.TimerSlackNSec": "1ms",
+		"Service.TimerSlackNSec": "500us",
 		"Service.WatchdogSec":    "30s", "Service.WatchdogSignal": "SIGABRT",
 		"Service.TimeoutStartFailureMode": "abort", "Service.TimeoutStopSec": "90s",
 		"Service.Restart": "always", "Service.RestartSec": "1s", "Service.ExecStart": "/usr/local/bin/quorate agent",

@@ -65,7 +65,7 @@ func processesApart(t *testing.T, c *cluster) {
 					other)
 			}
 			groups[group] = kind
-			if slack := c.in(t, vm, "cat /proc/"+ids[0]+"/timerslack_ns"); slack != "1000000\n" {
+			if slack := c.in(t, vm, "cat /proc/"+ids[0]+"/timerslack_ns"); slack != "500000\n" {
 				t.Errorf("%s on %s has a timer slack of %q ns, want the unit's", kind, vm, slack)
 			}
 		}

@@ -23,7 +23,7 @@ const (
 )
 
 // collectEarly has garbage collected earlier than Go does by itself, while that is rare and the heap is small. Under
-// load, and in a large cluster, nothing is other than Go has it. GOGC, where it is set, wins.
+// load, and in a large cluster, all is as Go has it. GOGC, where it is set, wins.
 func collectEarly() {
 	if os.Getenv("GOGC") != "" {
 		return
@@ -31,13 +31,16 @@ func collectEarly() {
 	last, inARow, percent := time.Now(), 0, idleGCPercent
 	debug.SetGCPercent(percent)
 	afterEachGC(func() {
+		quiet := rarely
+		if percent == goGCPercent { // they would come more often with less garbage
+			quiet = rarely * goGCPercent / idleGCPercent
+		}
 		now := time.Now()
-		if inARow++; now.Sub(last) >= rarely {
+		if inARow++; now.Sub(last) >= quiet {
 			inARow = 0
 		}
 		last = now
-		next := gcPercent(heapInUse(), inARow)
-		if next != percent { // setting it stops the world for a moment
+		if next := gcPercent(heapInUse(), inARow); next != percent {
 			debug.SetGCPercent(next)
 			percent = next
 		}
@@ -52,7 +55,8 @@ func gcPercent(inUse uint64, inARow int) int {
 	return idleGCPercent
 }
 
-// afterEachGC calls f after each collection of garbage: by something that nobody has, which each collection finds.
+// afterEachGC calls f after each collection of garbage, one call after the other: by something that nobody has, which
+// each collection finds. One that is over before f has come back is not seen.
 func afterEachGC(f func()) {
 	found := new([16]byte) // smaller ones share their memory with others
 	runtime.AddCleanup(found, func(f func()) { f(); afterEachGC(f) }, f)

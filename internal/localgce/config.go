@@ -98,8 +98,8 @@ type VMConfig struct {
 	Attributes map[string]string `json:"attributes,omitempty"`
 }
 
-// timerSlack is the TimerSlackNSec of quorate.service.
-const timerSlack = time.Millisecond
+// TimerSlack is the TimerSlackNSec of quorate.service.
+const TimerSlack = 500 * time.Microsecond
 
 // GCE cuts the power so long after it asked a VM to stop, of a Spot VM sooner.
 const stopTimeout, spotStopTimeout = 120 * time.Second, 30 * time.Second
@@ -118,7 +118,7 @@ func (c Config) withDefaults() (Config, error) {
 	fallback(&c.Kind, ProcessVMs)
 	if len(c.Agent.Command) == 0 {
 		c.Agent.Command = []string{"/usr/local/bin/quorate", "agent"}
-		fallback(&c.Agent.TimerSlack, timerSlack)
+		fallback(&c.Agent.TimerSlack, TimerSlack)
 		if c.Kind == SystemdVMs {
 			// the journal is memory there, and a VM that died is to have left its logs
 			c.Agent.Command = append(c.Agent.Command, "--log-dir", "/var/log/quorate")

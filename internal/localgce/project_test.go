@@ -19,6 +19,18 @@ import (
 	"github.com/quorate/quorate/internal/realtest"
 )
 
+func TestAnAgentHasTheTimerSlackOfItsUnit(t *testing.T) {
+	text, err := os.ReadFile("../../systemd/units/quorate.service")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, after, _ := strings.Cut(string(text), "\nTimerSlackNSec=")
+	value, _, _ := strings.Cut(after, "\n")
+	if d, err := time.ParseDuration(value); err != nil || d != localgce.TimerSlack {
+		t.Errorf("the unit has %q (%v), and an agent in a process VM %s", value, err, localgce.TimerSlack)
+	}
+}
+
 // TestVMsLookLikeGCE is what a program in a VM finds.
 func TestVMsLookLikeGCE(t *testing.T) {
 	t.Parallel()

@@ -103,7 +103,7 @@ func (b *bench) floorWith(n int, in netip.Prefix, others ...string) (*world, err
 	// One link for all VMs: each finds its own folder by its name.
 	w.binds = append(w.binds, localgce.Bind{Host: files, Guest: floorDir, ReadOnly: true},
 		localgce.Bind{Host: b.floorPrograms(), Guest: floorPrograms, ReadOnly: true})
-	w.command = []string{floorPrograms + "/floor", floorDir}
+	w.agent.Command = []string{floorPrograms + "/floor", floorDir}
 	return w, nil
 }
 

@@ -116,7 +116,8 @@ func (b *bench) costOf(ctx context.Context, name, program string) (cost, error) 
 	}
 	if program != "" {
 		w.binds = append(w.binds, localgce.Bind{Host: program, Guest: silentDir, ReadOnly: true})
-		w.command = []string{silentDir + "/quorate", "agent"}
+		w.agent = localgce.Agent{Command: []string{silentDir + "/quorate", "agent"},
+			TimerSlack: localgce.TimerSlack}
 	}
 	var seen traffic
 	w.beforeBucket = seen.count

@@ -48,7 +48,7 @@ type world struct {
 	subnet   netip.Prefix
 	n        int // replicas
 	binds    []localgce.Bind
-	command  []string
+	agent    localgce.Agent
 	diskSize int64 // of each data disk, in bytes; 0: localgce's own
 	// kind, image and cache are what the VMs are, and of systemd VMs what they boot. They have no kubelet.
 	kind         localgce.Kind
@@ -166,7 +166,7 @@ func (w *world) conf() localgce.Config {
 		State: filepath.Join(w.dir, "state"), Cluster: "bench", Prompt: !w.likeGoogle, Subnet: w.subnet,
 		Endpoint:     endpointIn(w.subnet),
 		BeforeBucket: w.beforeBucket,
-		DiskSize:     w.diskSize, Attributes: w.attributes, Agent: localgce.Agent{Command: w.command}, Binds: w.binds,
+		DiskSize:     w.diskSize, Attributes: w.attributes, Agent: w.agent, Binds: w.binds,
 	}
 	if w.kind == localgce.SystemdVMs {
 		conf.Kind, conf.Image, conf.Cache, conf.Masked = w.kind, w.image, w.cache, localgce.KubeletUnits()
