@@ -54,9 +54,9 @@ var diskFaults = []struct {
 		prepare: func(t *testing.T, path string) { run(t, "mkfs.ext4", "-q", path) }},
 }
 
-// One machine, whose address and metadata server are more than a minute late, is given one data disk after another. It says what is
-// wrong with each, formats none of them, and goes on with one that it can mount, whose file system grows as the disk
-// does.
+// One machine, whose address and metadata server are more than a minute late, is given one data disk after another. It
+// says what is wrong with each, formats none of them, and goes on with one that it can mount, whose file system grows
+// as the disk does.
 func TestAFirstBootSaysWhatIsWrongWithTheDataDisk(t *testing.T) {
 	image := baked(t)
 	n := newSilentNetwork(t, masterA())

@@ -132,8 +132,8 @@ func letScoresBe(config string) (string, error) {
 }
 
 // withoutDeviceUnit takes away what waits for the data disk's device unit, which systemd makes of what udev says. The
-// link below /dev/disk/by-id, which udev's rule makes on Google, is there from the start (mountDevices): udev cannot run
-// here, because it would see to the devices of the whole machine, and the disk is a loop device, which no rule of
+// link below /dev/disk/by-id, which udev's rule makes on Google, is there from the start (mountDevices): udev cannot
+// run here, because it would see to the devices of the whole machine, and the disk is a loop device, which no rule of
 // Google's names. The baked image's rules are tried in QEMU. An empty BindsTo= in another file would not undo the one
 // here.
 func withoutDeviceUnit(unit string) (string, error) {
