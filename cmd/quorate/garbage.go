@@ -12,8 +12,8 @@ import (
 // together as there is in use, so that these count twice: an idle member had 37 MiB besides its program, and etcd's own
 // program 29.
 const (
-	// idleGCPercent is how much garbage there may be, of what is in use, where collecting it costs next to nothing: with
-	// it an idle member has what etcd by hand has.
+	// idleGCPercent is how much garbage there may be, of what is in use, where collecting it costs next to nothing:
+	// with it an idle member has what etcd by hand has.
 	idleGCPercent, goGCPercent = 45, 100
 	// rarely is the time between two collections from which on they cost next to nothing, and smallHeap what is in use
 	// at most then: to go through as much takes 10 to 20 ms.
