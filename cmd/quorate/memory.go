@@ -31,8 +31,8 @@ func beLean() {
 }
 
 // settled is the time from the end of the boot until the control plane that it has begun runs, too: what starting that
-// has touched is given back then. It is not done again and again: while the boot disk does not answer, the agent goes
-// on with the pages that it has.
+// has touched is given back then. That is the last time: an agent whose boot disk stops answering goes on only with the
+// pages that it has.
 const settled = time.Minute
 
 // leanNotifier gives memory back when the boot is done, and once more when the control plane runs.
