@@ -101,6 +101,7 @@ func TestWhatAnAgentRunsIsHeldAgainstTheSameByHand(t *testing.T) {
 func TestFlagsThatMakeNoSenseAreRefused(t *testing.T) {
 	for args, says := range map[string]string{
 		"-rounds 0":    "at least one is needed",
+		"-watch 0s":    "at least 1s is needed",
 		"-only two":    "one, three, memory, repair, reports, load and watch are known",
 		"-o yaml":      "json is known",
 		"-vms qemu":    "process and systemd are known",

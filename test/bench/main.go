@@ -149,6 +149,8 @@ func parse(args []string) (flags, error) {
 	switch {
 	case f.rounds < 1:
 		return f, fmt.Errorf("-rounds %d: at least one is needed", f.rounds)
+	case f.watch < time.Second:
+		return f, fmt.Errorf("-watch %s: at least 1s is needed", f.watch)
 	case f.vms != localgce.ProcessVMs && f.vms != localgce.SystemdVMs:
 		return f, fmt.Errorf("-vms %q: %s and %s are known", f.vms, localgce.ProcessVMs, localgce.SystemdVMs)
 	case !slices.Contains([]string{"", "json"}, f.output):
